@@ -1,0 +1,3 @@
+//! The `stereo` command.
+
+fn main() {}

@@ -1,0 +1,19 @@
+//! Dense stereo matching: disparity maps from rectified pairs, by semi-global matching (SGM), the
+//! same bytes on the CPU and on the GPU.
+//!
+//! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
+
+mod disparity;
+mod error;
+mod matcher;
+mod params;
+pub mod reference;
+mod report;
+mod view;
+
+pub use disparity::DisparityMap;
+pub use error::{Error, Result};
+pub use matcher::{Backend, Matcher, Options};
+pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
+pub use report::{Report, StageReport};
+pub use view::{GrayView, Pixels};

@@ -1,0 +1,227 @@
+//! The matcher: built for a size, reused across frames.
+
+use std::{fmt, str::FromStr, time::Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DisparityMap, Error, GrayView, Params, Report, Result, reference, view::check_size};
+
+/// Where a match runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// The best one available: CUDA, else the CPU.
+    #[default]
+    Auto,
+    /// The scalar definition: slow, and the referee of all others.
+    Reference,
+    /// Threads and vector instructions.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// The GPU kernels run on the CPU, checked for races and out-of-bounds access: small images only.
+    Emulator,
+}
+
+impl Backend {
+    /// Every backend that can be asked for by name, [`Backend::Auto`] left out.
+    pub const ALL: [Self; 4] = [Self::Cuda, Self::Cpu, Self::Reference, Self::Emulator];
+
+    /// The name as the command spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Reference => "reference",
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::Emulator => "emulator",
+        }
+    }
+
+    /// Whether a matcher can be built on this backend here.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] says why not.
+    pub fn availability(self) -> Result<()> {
+        let missing = |reason: &str| Err(Error::Unavailable { backend: self.name(), reason: reason.to_owned() });
+        match self {
+            Self::Auto | Self::Reference => Ok(()),
+            Self::Cpu | Self::Cuda | Self::Emulator => missing("this build does not have it yet"),
+        }
+    }
+
+    /// What [`Backend::Auto`] stands for on this machine; any other backend is itself.
+    pub fn resolve(self) -> Self {
+        match self {
+            Self::Auto => [Self::Cuda, Self::Cpu]
+                .into_iter()
+                .find(|backend| backend.availability().is_ok())
+                .unwrap_or(Self::Reference),
+            named => named,
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Backend {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .chain([Self::Auto])
+            .find(|backend| backend.name() == name)
+            .ok_or_else(|| Error::parameter("backend", name, "auto, cuda, cpu, reference or emulator"))
+    }
+}
+
+/// How a matcher runs, as opposed to what it computes: no option changes a byte of the result.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Where to run.
+    pub backend: Backend,
+    /// CPU threads; `None` takes all. The result does not depend on it.
+    pub threads: Option<usize>,
+    /// Measure every stage (costs a little; on a GPU, an event per kernel).
+    pub timing: bool,
+}
+
+/// One backend's implementation, built for a size and parameters that were checked.
+///
+/// `left` and `right` have the built size and the same depth; `map` has the built size and units.
+pub(crate) trait Engine: Send {
+    /// Matches one pair. Stages go to `report` when timing is on.
+    fn compute(
+        &mut self,
+        left: &GrayView<'_>,
+        right: &GrayView<'_>,
+        map: &mut DisparityMap,
+        report: &mut Report,
+    ) -> Result<()>;
+
+    /// The device's name for the report.
+    fn device(&self) -> String;
+}
+
+/// A stereo matcher for pairs of one size. Build it once and reuse it: after the first frame of a
+/// depth, `compute_into` allocates no working memory.
+///
+/// ```
+/// use stereo_host::{Backend, GrayView, Matcher, Options, Params};
+/// let pixels: Vec<u8> = (0..64 * 48).map(|i| (i * 7919 >> 3) as u8).collect();
+/// let view = GrayView::from_u8(&pixels, 64, 48)?;
+/// let params = Params { disparities: 16, ..Params::default() };
+/// let mut matcher = Matcher::new(64, 48, &params, &Options::default())?;
+/// let map = matcher.compute(&view, &view)?;
+/// assert_eq!(map.get(40, 24), Some(0.0));
+/// # Ok::<(), stereo_host::Error>(())
+/// ```
+pub struct Matcher {
+    engine: Box<dyn Engine>,
+    params: Params,
+    width: usize,
+    height: usize,
+    backend: Backend,
+    report: Report,
+}
+
+impl Matcher {
+    /// A matcher for left and right images of `width x height`.
+    ///
+    /// # Errors
+    /// Refused parameters or sizes, a backend that is not available, or too little memory.
+    pub fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
+        check_size(width, height)?;
+        params.validate()?;
+        if options.threads == Some(0) {
+            return Err(Error::parameter("threads", 0, "at least 1"));
+        }
+        let backend = options.backend.resolve();
+        backend.availability()?;
+        let engine: Box<dyn Engine> = match backend {
+            Backend::Reference => Box::new(reference::ReferenceEngine::new(params)),
+            Backend::Auto | Backend::Cpu | Backend::Cuda | Backend::Emulator => {
+                unreachable!("refused by availability()")
+            }
+        };
+        Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
+    }
+
+    /// Matches a pair into a new map.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when the images differ from each other or from the built size; a device's failure.
+    pub fn compute(&mut self, left: &GrayView<'_>, right: &GrayView<'_>) -> Result<DisparityMap> {
+        let mut map = DisparityMap::new(self.width, self.height, &self.params)?;
+        self.compute_into(left, right, &mut map)?;
+        Ok(map)
+    }
+
+    /// Matches a pair into an existing map of this matcher's size and units.
+    ///
+    /// # Errors
+    /// As [`Matcher::compute`]; also when `map` has another size, scale or invalid value.
+    pub fn compute_into(&mut self, left: &GrayView<'_>, right: &GrayView<'_>, map: &mut DisparityMap) -> Result<()> {
+        self.check_pair(left, right)?;
+        self.check_map(map)?;
+        let start = Instant::now();
+        self.report.stages.clear();
+        self.report.backend = self.backend.name();
+        if self.report.device.is_empty() {
+            self.report.device = self.engine.device();
+        }
+        self.engine.compute(left, right, map, &mut self.report)?;
+        self.report.total_ms = start.elapsed().as_secs_f64() * 1e3;
+        Ok(())
+    }
+
+    /// What the last match did.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The backend in use, never [`Backend::Auto`].
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// The parameters this matcher was built with.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Width and height of the images it takes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
+
+    fn check_pair(&self, left: &GrayView<'_>, right: &GrayView<'_>) -> Result<()> {
+        let size = |v: &GrayView<'_>| format!("{}x{}", v.width(), v.height());
+        let (l, r) = (size(left), size(right));
+        if l != r {
+            return Err(Error::Mismatch { what: "right image's size", got: r, expected: format!("the left's {l}") });
+        }
+        if (left.width(), left.height()) != (self.width, self.height) {
+            let expected = format!("the matcher's {}x{}", self.width, self.height);
+            return Err(Error::Mismatch { what: "image size", got: l, expected });
+        }
+        let (l, r) = (left.pixels().bits(), right.pixels().bits());
+        if l != r {
+            let expected = format!("the left's {l} bits");
+            return Err(Error::Mismatch { what: "right image's depth", got: format!("{r} bits"), expected });
+        }
+        Ok(())
+    }
+
+    fn check_map(&self, map: &DisparityMap) -> Result<()> {
+        let of = |w, h, scale: i32, invalid: i32| format!("{w}x{h}, scale {scale}, invalid {invalid}");
+        let got = of(map.width(), map.height(), map.scale().into(), map.invalid().into());
+        let expected = of(self.width, self.height, self.params.scale(), self.params.invalid_value());
+        if got == expected { Ok(()) } else { Err(Error::Mismatch { what: "disparity map", got, expected }) }
+    }
+}
