@@ -3,6 +3,7 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
+mod direction;
 mod disparity;
 mod error;
 mod matcher;
@@ -11,6 +12,7 @@ pub mod reference;
 mod report;
 mod view;
 
+pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use matcher::{Backend, Matcher, Options};

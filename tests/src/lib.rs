@@ -1,1 +1,3 @@
 //! Helpers for the integration tests.
+
+pub mod data;
