@@ -1,3 +1,4 @@
 //! Helpers for the integration tests.
 
 pub mod data;
+pub mod score;
