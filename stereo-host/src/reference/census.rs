@@ -73,6 +73,11 @@ mod tests {
         out
     }
 
+    /// A descriptor written as the rows of its window.
+    fn bits(rows: &str) -> u64 {
+        u64::from_str_radix(&rows.replace(' ', ""), 2).unwrap()
+    }
+
     #[test]
     fn a_single_pixel_has_no_brighter_neighbour() {
         for kind in [Census::Window7x7, Census::Window9x7, Census::Symmetric9x7] {
@@ -83,7 +88,7 @@ mod tests {
     #[test]
     fn rows_are_shifted_in_from_the_top_and_clamped_to_the_sides() {
         // Each row of the window reads 1 1 1 [1] 2 3 3 around the 1 and 1 1 1 [2] 3 3 3 around the 2.
-        let same = 0b0000111_0000111_0000111_000111_0000111_0000111_0000111;
+        let same = bits("0000111 0000111 0000111 000111 0000111 0000111 0000111");
         assert_eq!(descriptors(&[1, 2, 3], 3, Census::Window7x7), [same, same, 0]);
         // A column: below the 1 all is brighter, below the 2 as well, above them nothing is.
         let below = (1 << 21) - 1;
@@ -123,6 +128,6 @@ mod tests {
         let image = GrayView::from_u16(&pixels, 2, 1).unwrap();
         let mut out = [0; 2];
         census(&image, Census::Window7x7, &mut out);
-        assert_eq!(out, [0, 0b1110000_1110000_1110000_111000_1110000_1110000_1110000]);
+        assert_eq!(out, [0, bits("1110000 1110000 1110000 111000 1110000 1110000 1110000")]);
     }
 }
