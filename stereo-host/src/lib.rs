@@ -5,10 +5,13 @@
 
 mod disparity;
 mod error;
+pub mod eval;
+pub mod io;
 mod matcher;
 mod params;
 pub mod reference;
 mod report;
+mod scene;
 mod view;
 
 pub use disparity::DisparityMap;
@@ -16,4 +19,5 @@ pub use error::{Error, Result};
 pub use matcher::{Backend, Matcher, Options};
 pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
 pub use report::{Report, StageReport};
+pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};
