@@ -6,10 +6,13 @@
 mod direction;
 mod disparity;
 mod error;
+pub mod eval;
+pub mod io;
 mod matcher;
 mod params;
 pub mod reference;
 mod report;
+mod scene;
 mod view;
 
 pub use direction::Direction;
@@ -18,4 +21,5 @@ pub use error::{Error, Result};
 pub use matcher::{Backend, Matcher, Options};
 pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
 pub use report::{Report, StageReport};
+pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};
