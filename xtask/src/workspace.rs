@@ -45,3 +45,8 @@ pub fn display(command: &Command) -> String {
     }
     text
 }
+
+/// A path as seen from the workspace's root, for people and for stamps.
+pub fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
