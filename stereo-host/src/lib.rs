@@ -3,6 +3,8 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod cuda;
 mod disparity;
 mod error;
 mod matcher;

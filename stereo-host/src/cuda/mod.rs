@@ -1,0 +1,3 @@
+//! CUDA.
+pub mod driver;
+mod symbols;
