@@ -3,7 +3,7 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
 mod disparity;
 mod error;

@@ -15,18 +15,22 @@ use crate::{Error, Result};
 /// The largest code that is the driver's; `cust` puts its own above.
 const LAST_DRIVER_CODE: u32 = 999;
 
-/// Calls `cust::sys::$name`, `Err` unless it returns `CUDA_SUCCESS`. The caller answers for the call
-/// in an `unsafe` block.
+/// Calls `cust::sys::$name`; its result as an integer. The caller answers for the call in an
+/// `unsafe` block.
+macro_rules! cu_code {
+    ($name:ident($($arg:expr),* $(,)?)) => {{
+        let function: unsafe extern "C" fn($($crate::cuda::call::cu_code!(@infer $arg)),*) -> _ = cust::sys::$name;
+        $crate::cuda::call::NumericResult::numeric(function)($($arg),*)
+    }};
+    (@infer $arg:expr) => { _ };
+}
+pub(super) use cu_code;
+
+/// As [`cu_code`], [`Error::Cuda`] unless the result is `CUDA_SUCCESS`.
 macro_rules! cu {
     ($name:ident($($arg:expr),* $(,)?)) => {
-        $crate::cuda::call::check(
-            stringify!($name),
-            $crate::cuda::call::NumericResult::numeric(
-                cust::sys::$name as unsafe extern "C" fn($($crate::cuda::call::cu!(@infer $arg)),*) -> _,
-            )($($arg),*),
-        )
+        $crate::cuda::call::check(stringify!($name), $crate::cuda::call::cu_code!($name($($arg),*)))
     };
-    (@infer $arg:expr) => { _ };
 }
 pub(super) use cu;
 
@@ -51,6 +55,7 @@ macro_rules! numeric_result {
     };
 }
 
+numeric_result!();
 numeric_result!(A);
 numeric_result!(A B);
 numeric_result!(A B C);

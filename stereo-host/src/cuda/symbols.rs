@@ -38,8 +38,12 @@ macro_rules! jump {
 
 /// What a slot holds before the driver is loaded.
 macro_rules! first_entry {
-    () => { no_device as *mut c_void };
-    ($entry:ident) => { $entry as *mut c_void };
+    () => {
+        no_device as *mut c_void
+    };
+    ($entry:ident) => {
+        $entry as *mut c_void
+    };
 }
 
 macro_rules! symbols {
