@@ -4,6 +4,8 @@
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
 mod direction;
+#[cfg_attr(not(cuda), path = "cuda/absent.rs")]
+pub mod cuda;
 mod disparity;
 mod error;
 pub mod eval;
