@@ -3,4 +3,3 @@
 pub mod brute;
 pub mod cases;
 pub mod data;
-pub mod score;
