@@ -14,11 +14,11 @@
 //!   a thread without work computes on a clamped index and leaves its stores out;
 //! - block sizes are multiples of [`warp::SIZE`].
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod emulator;
 #[cfg(target_arch = "nvptx64")]
 #[path = "nvptx.rs"]
 mod imp;
-#[cfg(not(target_arch = "nvptx64"))]
-pub mod emulator;
 #[cfg(not(target_arch = "nvptx64"))]
 use emulator as imp;
 
