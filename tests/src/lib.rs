@@ -1,5 +1,10 @@
 //! Helpers for the integration tests.
 
+pub mod brute;
+pub mod cases;
+pub mod data;
+pub mod score;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
