@@ -138,8 +138,7 @@ fn build(toolchain: &DeviceToolchain, arch: Arch) -> Result<String> {
     let code_flags = flags[..CODE_FLAGS].join(" ");
     let key = ptx_file::short_digest(&format!("{} {code_flags}", toolchain.version));
     let target_dir = workspace::target_dir().join("ptx").join(format!("sm_{}-{key}", arch.number()));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = workspace::command(cargo);
+    let mut command = workspace::cargo();
     command
         .args(["rustc", "--package", "stereo-kernels", "--lib", "--crate-type", "cdylib", "--profile", "ptx"])
         .args(["--target", TARGET, "-Zbuild-std=core", "--target-dir"])
