@@ -3,6 +3,7 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
+pub mod color;
 mod disparity;
 mod error;
 pub mod eval;
