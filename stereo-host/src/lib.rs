@@ -4,6 +4,9 @@
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
 pub mod color;
+mod direction;
+#[cfg_attr(not(cuda), path = "cuda/absent.rs")]
+pub mod cuda;
 mod disparity;
 mod error;
 pub mod eval;
@@ -15,6 +18,7 @@ mod report;
 mod scene;
 mod view;
 
+pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use matcher::{Backend, Matcher, Options};
