@@ -27,11 +27,24 @@ pub type FloatImage = image::ImageBuffer<image::Luma<f32>, Vec<f32>>;
 /// # Errors
 /// [`Error::Parameter`] for an extension that names no known format, [`Error::File`] when writing fails.
 pub fn save_image(path: &Path, image: &image::DynamicImage) -> Result<()> {
-    let format =
-        image::ImageFormat::from_path(path).ok().filter(image::ImageFormat::writing_enabled).ok_or_else(|| {
-            Error::parameter("output", path.display(), "a picture's name ends in .png, .ppm, .jpg, .tif or .bmp")
-        })?;
+    let format = picture_format(path)?;
     atomic::write(path, |file| image.write_to(file, format).map_err(|e| image_error(path, e)))
+}
+
+/// Refuses a picture's name whose extension names no format that [`save_image`] writes.
+///
+/// # Errors
+/// [`Error::Parameter`] names the known ones.
+pub fn check_picture(path: &Path) -> Result<()> {
+    picture_format(path).map(|_| ())
+}
+
+fn picture_format(path: &Path) -> Result<image::ImageFormat> {
+    let known = "a picture's name ends in .png, .ppm, .jpg, .tif or .bmp";
+    image::ImageFormat::from_path(path)
+        .ok()
+        .filter(image::ImageFormat::writing_enabled)
+        .ok_or_else(|| Error::parameter("output", path.display(), known))
 }
 
 /// Whether a file of this name could be written, as far as that shows before the work is done: the folder

@@ -212,7 +212,7 @@ pub struct MatchArgs {
     #[arg(long, value_name = "KIND", value_parser = named::<Census>(["7x7", "9x7", "symmetric9x7"]))]
     pub census: Option<Census>,
     /// How clearly the best disparity must win, 0 to 1; 1 switches the check off [default: 0.95]
-    #[arg(long, value_name = "U", allow_negative_numbers = true)]
+    #[arg(long, value_name = "U", allow_hyphen_values = true)]
     pub uniqueness: Option<f32>,
     /// Whole disparities, without 4 fractional bits
     #[arg(long)]

@@ -48,6 +48,7 @@ pub fn run(args: &BenchCommand) -> Result<()> {
         ..SceneSpec::default()
     }
     .render()?;
+    tracing::debug!("{params:?}");
     let bar = output::progress(2 * u64::from(args.iterations + args.warmup), "runs");
 
     // Measuring the stages costs time itself (events between kernels, no overlap of streams), so that the

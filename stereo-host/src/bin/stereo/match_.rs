@@ -35,6 +35,7 @@ pub fn run(args: &MatchCommand) -> Result<()> {
     encoding.check_path(&args.output)?;
     let color = args.color.as_ref().map(|file| file.clone().unwrap_or_else(|| beside(&args.output)));
     check_outputs(args, color.as_deref())?;
+    color.as_deref().map_or(Ok(()), io::check_picture)?;
 
     let (left, right) = (io::load_gray(&args.left)?, io::load_gray(&args.right)?);
     let (left, right) = (left.view()?, right.view()?);
