@@ -3,6 +3,7 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
+pub mod color;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
 mod direction;
