@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-/// The folder of the stereo pairs, `None` (and a line on stderr) where it is not there.
+/// The folder of the stereo pairs, `None` (and a line that says so) where it is not there.
 pub fn folder() -> Option<PathBuf> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data"));
-    if folder.is_dir() {
-        return Some(folder);
+    let folder = crate::data_dir();
+    if folder.is_none() {
+        crate::skip("the stereo pairs are not there (../shared/data or STEREO_DATA_DIR)");
     }
-    eprintln!("SKIPPED: the stereo pairs are not at {}", folder.display());
-    None
+    folder
 }
