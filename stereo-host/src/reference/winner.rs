@@ -120,6 +120,7 @@ mod tests {
     #[test]
     fn uniqueness_spares_the_winner_and_its_neighbours() {
         assert_eq!(left(&[96, 96, 200], 0.95, false), 0, "a neighbour may be as good");
+        assert_eq!(left(&[200, 97, 96], 0.95, false), 2, "on either side");
         assert_eq!(left(&[96, 200, 100], 0.95, false), INVALID, "100 * 0.95 < 96");
         // 0.95 in f32 is a little less than 0.95, but the product rounds to 95: f32 it is.
         assert_eq!(left(&[95, 200, 100], 0.95, false), 0);
