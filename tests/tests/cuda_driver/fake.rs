@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeSet,
     env, fs,
-    io::Write,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use stereo_host::cuda::{CudaContext, device, driver};
 use tempfile::TempDir;
+
+use crate::skipped;
 
 /// Compiles the made-up driver; `None` after a line that says why `test` could not run.
 fn fake_driver(test: &str) -> Option<TempDir> {
@@ -25,7 +26,7 @@ fn fake_driver(test: &str) -> Option<TempDir> {
         Ok(output) if output.status.success() => Some(folder),
         Ok(output) => panic!("cc: {}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            writeln!(std::io::stderr(), "skipped: {test}: no C compiler (cc: {error})").unwrap();
+            skipped(test, format!("no C compiler (cc: {error})"));
             None
         }
     }
@@ -135,8 +136,7 @@ fn fake_driver_reasons_for_unavailability() {
 #[test]
 fn without_a_driver_the_reason_names_the_library() {
     let Err(reason) = driver::load() else {
-        writeln!(std::io::stderr(), "skipped: without_a_driver_the_reason_names_the_library: there is a driver")
-            .unwrap();
+        skipped("without_a_driver_the_reason_names_the_library", "there is a driver");
         return;
     };
     assert!(reason.contains("libcuda.so.1"), "{reason}");
@@ -162,8 +162,7 @@ fn cust_raw_source() -> Option<PathBuf> {
 #[test]
 fn every_symbol_that_cust_declares_is_defined() {
     let Some(source) = cust_raw_source().and_then(|path| fs::read_to_string(path).ok()) else {
-        writeln!(std::io::stderr(), "skipped: every_symbol_that_cust_declares_is_defined: no source of cust_raw")
-            .unwrap();
+        skipped("every_symbol_that_cust_declares_is_defined", "no source of cust_raw");
         return;
     };
     let declared: BTreeSet<&str> = source
@@ -180,7 +179,7 @@ fn every_symbol_that_cust_declares_is_defined() {
 #[test]
 fn this_program_does_not_need_libcuda() {
     let Ok(output) = Command::new("readelf").arg("-d").arg(env::current_exe().unwrap()).output() else {
-        writeln!(std::io::stderr(), "skipped: this_program_does_not_need_libcuda: no readelf").unwrap();
+        skipped("this_program_does_not_need_libcuda", "no readelf");
         return;
     };
     let dynamic = String::from_utf8(output.stdout).unwrap();

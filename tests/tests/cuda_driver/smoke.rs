@@ -1,6 +1,6 @@
 //! What the pipeline asks of the layer, on the first GPU.
 
-use std::{env, ffi::c_void, io::Write, thread};
+use std::{env, ffi::c_void, thread};
 
 use stereo_host::{
     Error, Result,
@@ -11,6 +11,8 @@ use stereo_host::{
         ptx::{Ptx, PtxSource},
     },
 };
+
+use crate::skipped;
 
 /// Threads of a block in every launch here.
 const BLOCK: u32 = 256;
@@ -24,8 +26,7 @@ fn context(test: &str) -> Option<CudaContext> {
     match CudaContext::new(None) {
         Ok(context) => Some(context),
         Err(reason) if env::var_os("STEREO_REQUIRE_CUDA").is_none() => {
-            // Past the test harness, which hides what passing tests print.
-            writeln!(std::io::stderr(), "skipped: {test}: no CUDA device ({reason})").unwrap();
+            skipped(test, format!("no CUDA device ({reason})"));
             None
         }
         Err(reason) => panic!("STEREO_REQUIRE_CUDA is set, but: {reason}"),
@@ -355,7 +356,7 @@ fn cuda_embedded_ptx_loads() {
     let device = context.device();
     let images = PtxSource::from_env().images().unwrap();
     if images.is_empty() {
-        writeln!(std::io::stderr(), "skipped: cuda_embedded_ptx_loads: this build embeds no PTX").unwrap();
+        skipped("cuda_embedded_ptx_loads", "this build embeds no PTX");
         return;
     }
     let (major, minor) = device.compute_capability;
