@@ -3,9 +3,9 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
-mod direction;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
+mod direction;
 mod disparity;
 mod error;
 pub mod eval;

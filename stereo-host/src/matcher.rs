@@ -87,8 +87,6 @@ pub struct Options {
     pub backend: Backend,
     /// CPU threads; `None` takes all. The result does not depend on it.
     pub threads: Option<usize>,
-    /// The GPU by its number in the driver's order; `None` takes the first. Only the CUDA backend looks at it.
-    pub device: Option<u32>,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
     pub timing: bool,
 }

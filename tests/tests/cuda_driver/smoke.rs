@@ -194,6 +194,33 @@ fn cuda_graphs_replay() {
     }
 }
 
+/// The driver loads a kernel's code when it is first asked for, which must not break a capture.
+#[test]
+fn cuda_kernels_are_found_during_a_capture() {
+    let Some(context) = context("cuda_kernels_are_found_during_a_capture") else { return };
+    // A text of its own, so that no other test has asked for the kernels of this module.
+    let text = format!("// loaded during a capture\n{}", smoke_ptx().text());
+    let kernels = context.load(&Ptx::parse(75, text.into(), "smoke.ptx").unwrap()).unwrap();
+    let stream = Stream::new(context, Priority::Low).unwrap();
+    let [a, b, sum, _] = buffers(context, 1000);
+    let graph = stream
+        .capture(|| {
+            add(&kernels.kernel("vector_add")?, &stream, &sum, &a, &b);
+            kernels.kernel("shared_reverse")?.blocks_per_multiprocessor(BLOCK, 60 << 10).map(drop)
+        })
+        .unwrap();
+    let mut output = vec![0; sum.len()];
+    // SAFETY: synchronised before anything is read or dropped.
+    unsafe {
+        stream.fill_bytes(&a, 1).unwrap();
+        stream.fill_bytes(&b, 2).unwrap();
+        stream.launch(&graph).unwrap();
+        stream.download(&sum, &mut output).unwrap();
+    }
+    stream.synchronize().unwrap();
+    assert!(output.iter().all(|&value| value == 0x0303_0303));
+}
+
 #[test]
 fn cuda_a_failed_capture_leaves_the_stream_usable() {
     let Some(context) = context("cuda_a_failed_capture_leaves_the_stream_usable") else { return };
