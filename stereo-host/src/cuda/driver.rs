@@ -4,7 +4,7 @@
 //! on a machine without a driver, so this crate defines those symbols itself (`symbols.rs`): each is
 //! one jump through a slot of a table, and the table is filled from `libcuda.so.1` by [`load`], which
 //! the first `cuInit` runs. Until then, and for ever where there is no driver, every slot leads to
-//! [`no_device`], so that the program starts and CUDA calls fail with `CUDA_ERROR_NO_DEVICE`.
+//! `no_device`, so that the program starts and CUDA calls fail with `CUDA_ERROR_NO_DEVICE`.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
