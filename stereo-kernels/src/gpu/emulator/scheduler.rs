@@ -364,7 +364,7 @@ impl<'a> Worker<'a> {
             if self.block.faulted.get() {
                 return false;
             }
-            self.block.bulk.borrow_mut().progress(&self.block);
+            moved |= self.block.bulk.borrow_mut().progress(&self.block);
         }
         if self.block.threads.iter().all(|thread| matches!(thread.wait.get(), Wait::Returned)) {
             if let Some((barrier, cause)) = self.block.bulk.borrow().unfinished() {
