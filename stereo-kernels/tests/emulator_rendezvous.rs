@@ -101,14 +101,17 @@ fn a_whole_warp_that_returned_is_missed_at_the_barrier() {
 #[test]
 fn barriers_in_different_places_meet() {
     // As on a device, where a barrier counts arrivals and no places.
-    let body: fn(Views) = |_| {
-        if thread::thread_idx_x() < SIZE {
+    let body: fn(Views) = |v| {
+        let i = thread::thread_idx_x();
+        if i < SIZE {
+            v.output.set(i as usize, 1);
             thread::sync_threads();
         } else {
             thread::sync_threads();
+            v.output.set(i as usize, v.output.get(i as usize - 32) + 1);
         }
     };
-    clean(small(), body);
+    assert_eq!(clean(single(), body)[31..33], [1, 2]);
 }
 
 #[test]

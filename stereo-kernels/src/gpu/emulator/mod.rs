@@ -12,6 +12,7 @@
 //! shuffles, and shuffles order no memory accesses.
 
 pub mod bulk;
+mod byte_set;
 mod fault;
 pub mod global;
 mod memory;
