@@ -324,5 +324,7 @@ fn impossible_launches_are_refused() {
     refused(Launch { block: 1056, ..Launch::default() });
     refused(Launch { grid: (0, 1), ..Launch::default() });
     refused(Launch { grid: (1 << 16, 1 << 16), ..Launch::default() });
+    refused(Launch { grid: (1, 1 << 16), ..Launch::default() });
+    refused(Launch { shared_bytes: 227 * 1024 + 1, ..Launch::default() });
     clean(Launch { block: 1024, ..Launch::default() }, |_| thread::sync_threads());
 }

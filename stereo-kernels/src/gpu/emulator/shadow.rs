@@ -219,7 +219,8 @@ impl Byte {
     }
 
     /// The writes to remember after an atomic operation at `now`: those may be unordered among
-    /// themselves.
+    /// themselves. A plain write that is ordered before it is forgotten, although it may conflict
+    /// with a later atomic operation of another warp.
     pub(super) fn updating(self, now: Record) -> Result<Record, Conflict> {
         if self.write.is_atomic() {
             if !self.read.before(now, true) {
@@ -349,4 +350,98 @@ fn nothing(len: usize) -> Box<[AtomicU64]> {
     // SAFETY: AtomicU64 has the size of u64 by its documentation and, as asserted, its alignment;
     // any bits are a valid one; the box is given up above.
     unsafe { Box::from_raw(records as *mut [AtomicU64]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Access, Byte, Record};
+
+    /// One access, in full.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Event {
+        access: Access,
+        block: usize,
+        epoch: u32,
+        warp_epoch: u32,
+        thread: u32,
+    }
+
+    impl Event {
+        fn record(self) -> Record {
+            Record::new(self.block as u32, self.epoch, self.warp_epoch, self.thread)
+        }
+
+        fn is_before(self, later: Self) -> bool {
+            let same_warp = self.thread / 32 == later.thread / 32;
+            self.block == later.block
+                && (self.epoch < later.epoch
+                    || (same_warp && self.warp_epoch < later.warp_epoch)
+                    || self.thread == later.thread)
+        }
+
+        fn conflicts(self, later: Self) -> bool {
+            let reads = self.access == Access::Read && later.access == Access::Read;
+            let atomics = self.access == Access::Atomic && later.access == Access::Atomic;
+            !reads && !atomics && !self.is_before(later)
+        }
+    }
+
+    /// Makes random accesses to one byte until the first conflict. How many runs had one, which each
+    /// run's whole history confirms.
+    fn conflicts(accesses: &[Access], exact: bool) -> usize {
+        const BLOCKS: usize = 2;
+        const WARPS: usize = 2;
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut found = 0;
+        for _ in 0..20_000 {
+            let mut epochs = [0; BLOCKS];
+            let mut warp_epochs = [[0; WARPS]; BLOCKS];
+            let (mut byte, mut history) = (Byte { write: Record::NONE, read: Record::NONE }, Vec::<Event>::new());
+            for _ in 0..6 {
+                // The second block rarely, as most of its accesses conflict.
+                let block = usize::from(random.u32(0..16) == 0);
+                match random.u32(0..4) {
+                    0 => epochs[block] += 1,
+                    1 => warp_epochs[block][random.usize(0..WARPS)] += 1,
+                    _ => {}
+                }
+                let thread = random.u32(0..3) + 32 * random.u32(0..WARPS as u32);
+                let (epoch, warp_epoch) = (epochs[block], warp_epochs[block][thread as usize / 32]);
+                let access = accesses[random.usize(0..accesses.len())];
+                let event = Event { access, block, epoch, warp_epoch, thread };
+                let updated = match access {
+                    Access::Read => byte.reading(event.record()).map(|read| Byte { read, ..byte }),
+                    Access::Atomic => byte.updating(event.record()).map(|write| Byte { write, ..byte }),
+                    _ => byte.writing(event.record(), true).map(|write| Byte { write, ..byte }),
+                };
+                let expected = history.iter().any(|earlier| earlier.conflicts(event));
+                assert!(updated.is_ok() || expected, "{event:?} conflicts with nothing in {history:?}");
+                assert!(!exact || updated.is_err() == expected, "{event:?} after {history:?}");
+                history.push(event);
+                match updated {
+                    Ok(updated) => byte = updated,
+                    Err(_) => {
+                        found += 1;
+                        break;
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn finds_exactly_the_conflicts_of_reads_and_writes() {
+        let found = conflicts(&[Access::Read, Access::Read, Access::Read, Access::Write], true);
+        assert!((1000..19_000).contains(&found), "{found} of 20000 runs have a conflict: too few or too many to tell");
+        conflicts(&[Access::Read, Access::Atomic], true);
+        assert_eq!(conflicts(&[Access::Read], true), 0);
+        assert_eq!(conflicts(&[Access::Atomic], true), 0);
+    }
+
+    #[test]
+    fn finds_no_conflict_that_is_none() {
+        // Not exact: see `Byte::updating`.
+        assert!(conflicts(&[Access::Read, Access::Write, Access::Atomic], false) > 1000);
+    }
 }
