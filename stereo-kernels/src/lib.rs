@@ -12,7 +12,14 @@ pub mod gpu;
 #[macro_use]
 pub mod kernel;
 
+pub mod aggregate;
 pub mod census;
+pub mod consistency;
+pub mod cost;
+pub mod layout;
+pub mod median;
+pub mod penalty;
+pub mod winner;
 
 #[cfg(target_arch = "nvptx64")]
 #[panic_handler]
