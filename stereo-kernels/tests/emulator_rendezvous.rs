@@ -83,8 +83,8 @@ fn all_threads_of_the_block_reach_its_barrier() {
     let fault = faulty(small(), some, not_reached);
     let Cause::NotReached(Standstill(threads)) = &fault.cause else { unreachable!() };
     let [(0, 39, waiting), (40, 63, returned)] = &threads[..] else { panic!("{fault}") };
-    assert!(waiting.starts_with("waits at sync_threads") && waiting.contains("emulator_rendezvous.rs"), "{fault}");
-    assert_eq!(returned, "has returned");
+    assert!(waiting.starts_with("waiting at sync_threads") && waiting.contains("emulator_rendezvous.rs"), "{fault}");
+    assert_eq!(returned, "returned");
     assert_eq!((fault.thread, fault.location.is_some()), (0, true));
 }
 
@@ -122,7 +122,7 @@ fn all_lanes_reach_a_shuffle() {
         }
     };
     let fault = faulty(single(), without_lane_5, not_reached);
-    assert!(fault.to_string().contains("thread 5 has returned"), "{fault}");
+    assert!(fault.to_string().contains("thread 5 returned"), "{fault}");
     let whole_warps: fn(Views) = |_| {
         if thread::thread_idx_x() >= SIZE {
             warp::shuffle_up(1, 1, SIZE);
@@ -150,7 +150,10 @@ fn lanes_that_wait_at_different_things_never_meet() {
     };
     let fault = faulty(single(), barrier, not_reached);
     let text = fault.to_string();
-    assert!(text.contains("threads 0 to 30 waits at sync_warp") && text.contains("thread 31 waits"), "{text}");
+    assert!(
+        text.contains("threads 0 to 30 waiting at sync_warp") && text.contains("thread 31 waiting at sync_threads"),
+        "{text}"
+    );
     let one_more: fn(Views) = |_| {
         for _ in 0..4 + thread::thread_idx_x() / 63 {
             thread::sync_threads();
@@ -187,4 +190,32 @@ fn indices_are_those_of_the_grid() {
     };
     let output = clean(Launch { grid: (3, 2), ..small() }, body);
     assert_eq!(output[..6], [0, 1, 2, 10, 11, 12]);
+}
+
+#[test]
+fn parallel_blocks_report_their_faults() {
+    let body: fn(Views) = |_| {
+        if thread::block_idx_x() == 37 && thread::thread_idx_x() == 1 {
+            thread::trap()
+        }
+        thread::sync_threads();
+    };
+    for seed in 0..10 {
+        let launch = Launch { grid: (50, 1), parallel: true, seed, random_order: true, ..small() };
+        let fault = run(launch, body).0.unwrap_err();
+        assert_eq!((fault.block, fault.thread, fault.cause), ((37, 0), 1, Cause::Trap));
+    }
+}
+
+#[test]
+fn without_checks_what_would_break_the_emulator_is_still_found() {
+    let fast = Launch { checks: false, ..single() };
+    faulty(fast, |v| v.output.set(common::OUTPUT, 0), |cause| matches!(cause, Cause::OutOfBounds { .. }));
+    faulty(fast, |v| v.output.set_x4(1, [0; 4]), |cause| matches!(cause, Cause::Misaligned { .. }));
+    let some: fn(Views) = |_| {
+        if thread::thread_idx_x() == 0 {
+            thread::sync_threads();
+        }
+    };
+    faulty(fast, some, not_reached);
 }

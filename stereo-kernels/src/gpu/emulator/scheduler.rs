@@ -249,11 +249,11 @@ impl Block<'_> {
         for (i, thread) in (0..).zip(&self.threads) {
             let wait = thread.wait.get();
             let (place, at) = match wait {
-                Wait::Nothing => ("can run".to_owned(), None),
-                Wait::Warp { op, at } => (format!("waits at {op}, {}:{}", at.file(), at.line()), Some(at)),
-                Wait::Block { at } => (format!("waits at sync_threads, {}:{}", at.file(), at.line()), Some(at)),
-                Wait::Bulk { at, .. } => (format!("waits at an mbarrier, {}:{}", at.file(), at.line()), Some(at)),
-                Wait::Returned => ("has returned".to_owned(), None),
+                Wait::Nothing => ("able to run".to_owned(), None),
+                Wait::Warp { op, at } => (format!("waiting at {op}, {}:{}", at.file(), at.line()), Some(at)),
+                Wait::Block { at } => (format!("waiting at sync_threads, {}:{}", at.file(), at.line()), Some(at)),
+                Wait::Bulk { at, .. } => (format!("waiting at an mbarrier, {}:{}", at.file(), at.line()), Some(at)),
+                Wait::Returned => ("returned".to_owned(), None),
             };
             threads.push(i, place);
             first = first.or(at.map(|at| (i, at)));
