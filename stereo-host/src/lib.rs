@@ -23,6 +23,7 @@ mod view;
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
+pub use gpu::plan::{PathKernel, Plan};
 pub use matcher::{Backend, Matcher, Options};
 pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
 pub use report::{Report, StageReport};

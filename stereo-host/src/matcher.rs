@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(cuda)]
 use crate::gpu::on_cuda::CudaExecutor;
-use crate::gpu::{on_emulator::EmulatorExecutor, sgm::GpuSgm};
+use crate::gpu::{on_emulator::EmulatorExecutor, plan::Plan, sgm::GpuSgm};
 use crate::{DisparityMap, Error, GrayView, Params, Report, Result, reference, view::check_size};
 
 /// Where a match runs.
@@ -94,6 +94,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Which GPU, by the driver's number; `None` takes the first.
     pub device: Option<u32>,
+    /// Which kernels and streams a GPU uses.
+    pub plan: Plan,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
     pub timing: bool,
 }
@@ -153,8 +155,10 @@ impl Matcher {
         let engine: Box<dyn Engine> = match backend {
             Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
             #[cfg(cuda)]
-            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params)?),
-            Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params)?),
+            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params, options.plan)?),
+            Backend::Emulator => {
+                Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params, options.plan)?)
+            }
             _ => unreachable!("refused by availability()"),
         };
         Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
