@@ -8,6 +8,7 @@ mod error;
 mod ptx_file;
 mod ptx_report;
 mod sass;
+mod tune_sgm;
 mod workspace;
 
 use clap::Parser;
@@ -20,6 +21,7 @@ enum Chore {
     BuildPtx(build_ptx::Args),
     Doctor(doctor::Args),
     PtxReport(ptx_report::Args),
+    TuneSgm(tune_sgm::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -37,5 +39,6 @@ fn run(chore: Chore) -> Result<()> {
         Chore::BuildPtx(args) => build_ptx::run(&args),
         Chore::Doctor(args) => doctor::run(&args),
         Chore::PtxReport(args) => ptx_report::run(&args),
+        Chore::TuneSgm(args) => tune_sgm::run(&args),
     }
 }
