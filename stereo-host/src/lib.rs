@@ -10,6 +10,7 @@ mod direction;
 mod disparity;
 mod error;
 pub mod eval;
+mod gpu;
 pub mod io;
 mod matcher;
 mod params;
