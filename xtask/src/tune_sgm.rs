@@ -141,7 +141,7 @@ fn mean_score(backend: Backend, params: &Params, scenes: &[Scene], bar: &Progres
     let one = |scene: &Scene, threads: Option<usize>| -> stereo_host::Result<Score> {
         let params = Params { disparities: scene.disparities, min_disparity: scene.min_disparity, ..params.clone() };
         let (width, height) = scene.left.size();
-        let mut matcher = Matcher::new(width, height, &params, &Options { backend, threads, timing: false })?;
+        let mut matcher = Matcher::new(width, height, &params, &Options { backend, threads, ..Options::default() })?;
         let map = matcher.compute(&scene.left.view()?, &scene.right.view()?)?;
         bar.inc(1);
         score(&map, &scene.truth_left, &scene.truth_right)
