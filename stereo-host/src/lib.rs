@@ -29,3 +29,8 @@ pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPI
 pub use report::{Report, StageReport};
 pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
