@@ -3,7 +3,6 @@
 pub mod brute;
 pub mod cases;
 pub mod data;
-pub mod score;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -127,7 +127,7 @@ fn build(toolchain: &DeviceToolchain, arch: Arch) -> Result<String> {
         "-Csymbol-mangling-version=v0".into(),
         "-Zlocation-detail=none".into(),
         // Loops over a lane's disparities must unroll whole, or their arrays end in local memory.
-        "-Cllvm-args=-unroll-threshold=4000".into(),
+        "-Cllvm-args=-unroll-threshold=16000".into(),
     ];
     let output_flags = [
         // With fat LTO the assembly text is the complete module; there is nothing left to link.

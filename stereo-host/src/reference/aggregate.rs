@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn adaptive_p2_falls_with_the_step_and_stops_at_p1() {
         let params = Params { p1: 10, p2: 120, ..Params::default() };
-        let steps = [(7, 7, 120), (8, 7, 60), (0, 6, 17), (10, 0, 10), (11, 0, 10), (0, u16::MAX, 10)];
+        let steps = [(7, 7, 120), (8, 7, 60), (0, 6, 17), (10, 0, 10), (11, 0, 10), (0, u16::MAX, 10), (5, 0x0105, 10)];
         for (here, before, p2) in steps {
             assert_eq!(step_penalty(&params, here, before), p2, "{here} after {before}");
         }
