@@ -13,6 +13,7 @@ pub mod eval;
 mod gpu;
 pub mod io;
 mod matcher;
+mod memory;
 mod params;
 pub mod reference;
 mod report;

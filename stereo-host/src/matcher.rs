@@ -151,7 +151,7 @@ impl Matcher {
         let backend = options.backend.resolve();
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {
-            Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
+            Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
             #[cfg(cuda)]
             Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params)?),
             Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params)?),

@@ -37,7 +37,7 @@ pub(crate) const STREAMS: usize = 9;
 ///
 /// Everything is queued; only [`Executor::download`] waits.
 pub(crate) trait Executor: Send + Sized + 'static {
-    /// Device memory of `T`, zero at first.
+    /// Device memory of `T`, unwritten at first.
     type Memory<T: Value>: Send;
     /// A recorded sequence of launches.
     type Recording: Send;

@@ -93,10 +93,7 @@ impl Executor for CudaExecutor {
     }
 
     fn allocate<T: Value>(&self, len: usize) -> Result<Memory<T>> {
-        let device = DeviceBuffer::new(self.context, len)?;
-        // SAFETY: nothing else uses the new buffer; zero is a value of every integer.
-        unsafe { self.streams[MAIN].fill_bytes(&device, 0) }?;
-        Ok(Memory { device, staging: None })
+        Ok(Memory { device: DeviceBuffer::new(self.context, len)?, staging: None })
     }
 
     fn view<T: Value>(memory: &Memory<T>, from: usize) -> Global<T> {
