@@ -3,17 +3,25 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
+mod direction;
+#[cfg_attr(not(cuda), path = "cuda/absent.rs")]
+pub mod cuda;
 mod disparity;
 mod error;
+pub mod eval;
+pub mod io;
 mod matcher;
 mod params;
 pub mod reference;
 mod report;
+mod scene;
 mod view;
 
+pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use matcher::{Backend, Matcher, Options};
 pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
 pub use report::{Report, StageReport};
+pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};

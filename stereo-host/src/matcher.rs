@@ -144,7 +144,7 @@ impl Matcher {
         let backend = options.backend.resolve();
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {
-            Backend::Reference => Box::new(reference::ReferenceEngine::new(params)),
+            Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
             Backend::Auto | Backend::Cpu | Backend::Cuda | Backend::Emulator => {
                 unreachable!("refused by availability()")
             }

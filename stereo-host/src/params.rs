@@ -201,14 +201,10 @@ impl Params {
                 format!("at most {max_diff} (negative switches the check off)"),
             ));
         }
-        if let Some(speckle) = self.speckle {
-            if speckle.max_diff > MAX_DISPARITIES {
-                return Err(Error::parameter(
-                    "speckle.max_diff",
-                    speckle.max_diff,
-                    format!("at most {MAX_DISPARITIES}"),
-                ));
-            }
+        if let Some(speckle) = self.speckle
+            && speckle.max_diff > MAX_DISPARITIES
+        {
+            return Err(Error::parameter("speckle.max_diff", speckle.max_diff, format!("at most {MAX_DISPARITIES}")));
         }
         self.validate_range()
     }

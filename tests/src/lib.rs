@@ -1,1 +1,6 @@
 //! Helpers for the integration tests.
+
+pub mod brute;
+pub mod cases;
+pub mod data;
+pub mod score;
