@@ -3,9 +3,10 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
-mod direction;
+mod cpu;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
+mod direction;
 mod disparity;
 mod error;
 pub mod eval;
@@ -17,6 +18,7 @@ mod report;
 mod scene;
 mod view;
 
+pub use cpu::{CpuLevel, LEVEL_VARIABLE};
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};

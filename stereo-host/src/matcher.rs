@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DisparityMap, Error, GrayView, Params, Report, Result, reference, view::check_size};
+use crate::{
+    CpuLevel, DisparityMap, Error, GrayView, Params, Report, Result, cpu::CpuEngine, reference, view::check_size,
+};
 
 /// Where a match runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,8 +47,8 @@ impl Backend {
     pub fn availability(self) -> Result<()> {
         let missing = |reason: &str| Err(Error::Unavailable { backend: self.name(), reason: reason.to_owned() });
         match self {
-            Self::Auto | Self::Reference => Ok(()),
-            Self::Cpu | Self::Cuda | Self::Emulator => missing("this build does not have it yet"),
+            Self::Auto | Self::Reference | Self::Cpu => Ok(()),
+            Self::Cuda | Self::Emulator => missing("this build does not have it yet"),
         }
     }
 
@@ -136,20 +138,44 @@ impl Matcher {
     /// # Errors
     /// Refused parameters or sizes, a backend that is not available, or too little memory.
     pub fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
+        Self::check_build(width, height, params, options)?;
+        let backend = options.backend.resolve();
+        backend.availability()?;
+        let engine: Box<dyn Engine> = match backend {
+            Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
+            Backend::Cpu => Box::new(CpuEngine::new(width, height, params, options, CpuLevel::choose()?)?),
+            Backend::Auto | Backend::Cuda | Backend::Emulator => {
+                unreachable!("refused by availability()")
+            }
+        };
+        Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
+    }
+
+    /// A matcher on the CPU with the vector instructions of `level`, for tests and comparisons:
+    /// [`Matcher::new`] takes the best ones, or those that [`crate::LEVEL_VARIABLE`] names.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`]; also when this machine does not have the level.
+    pub fn with_cpu_level(
+        width: usize,
+        height: usize,
+        params: &Params,
+        options: &Options,
+        level: CpuLevel,
+    ) -> Result<Self> {
+        Self::check_build(width, height, params, options)?;
+        let engine = Box::new(CpuEngine::new(width, height, params, options, level)?);
+        let (params, report) = (params.clone(), Report::default());
+        Ok(Self { engine, params, width, height, backend: Backend::Cpu, report })
+    }
+
+    fn check_build(width: usize, height: usize, params: &Params, options: &Options) -> Result<()> {
         check_size(width, height)?;
         params.validate()?;
         if options.threads == Some(0) {
             return Err(Error::parameter("threads", 0, "at least 1"));
         }
-        let backend = options.backend.resolve();
-        backend.availability()?;
-        let engine: Box<dyn Engine> = match backend {
-            Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
-            Backend::Auto | Backend::Cpu | Backend::Cuda | Backend::Emulator => {
-                unreachable!("refused by availability()")
-            }
-        };
-        Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
+        Ok(())
     }
 
     /// Matches a pair into a new map.

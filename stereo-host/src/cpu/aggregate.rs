@@ -76,12 +76,14 @@ pub(super) enum Aggregation {
 /// What one thread works in.
 pub(super) struct Worker {
     sweep: SweepState,
+    /// The opposite sweep, repeated into a band's sums.
+    repeated: SweepState,
     workspace: Workspace,
 }
 
 impl Worker {
     fn new(plan: &Plan) -> Self {
-        Self { sweep: SweepState::new(plan), workspace: Workspace::new(plan) }
+        Self { sweep: SweepState::new(plan), repeated: SweepState::new(plan), workspace: Workspace::new(plan) }
     }
 }
 
@@ -139,9 +141,8 @@ impl Aggregation {
                 let bands = maps.left.par_chunks_mut(band_pixels).zip(maps.right.par_chunks_mut(band_pixels));
                 bands.enumerate().with_max_len(1).for_each(|(band, (left, right))| {
                     with_worker(workers, |worker| {
-                        worker.enter(plan, Heading::Down, band, &down[band], 0..plan.width);
-                        let Worker { sweep, workspace } = worker;
-                        workspace.finish_band(context, sweep, Heading::Down, band, &up[band], left, right);
+                        enter(plan, &mut worker.sweep, Heading::Down, band, &down[band], 0..plan.width);
+                        worker.finish_band(context, Heading::Down, band, &up[band], left, right);
                     });
                 });
             }
@@ -181,19 +182,53 @@ impl Worker {
             let rows = plan.band(first + i);
             let pixels = (rows.start - start) * plan.width..(rows.end - start) * plan.width;
             let (left, right) = (&mut left[pixels.clone()], &mut right[pixels]);
-            self.workspace.finish_band(context, &mut self.sweep, heading, first + i, &entries[i], left, right);
+            self.finish_band(context, heading, first + i, &entries[i], left, right);
             self.sweep.rewind(plan);
         }
     }
 
-    /// Puts the sweep before band `band`.
-    fn enter(&mut self, plan: &Plan, heading: Heading, band: usize, entry: &Checkpoint, columns: Range<usize>) {
-        let first = if heading == Heading::Down { 0 } else { plan.bands() - 1 };
-        if band == first {
-            self.sweep.begin(plan);
-        } else {
-            self.sweep.restore(plan, columns, entry);
+    /// Finishes a band: the sweep stands before it and is moved across, `entry` is the opposite sweep's
+    /// state before it. `left` and `right` are the band's rows of the raw maps.
+    fn finish_band(
+        &mut self,
+        context: Context<'_>,
+        heading: Heading,
+        band: usize,
+        entry: &Checkpoint,
+        left: &mut [u16],
+        right: &mut [u16],
+    ) {
+        let plan = context.plan;
+        let rows = plan.band(band);
+        let Self { sweep, repeated, workspace } = self;
+        let against = heading.opposite();
+        enter(plan, repeated, against, band, entry, 0..plan.width);
+        for y in against.order(rows.clone()) {
+            workspace.sweep_row(context, repeated, against, y, 0..plan.width, Some(y - rows.start));
         }
+        for y in heading.order(rows.clone()) {
+            let row = y - rows.start;
+            let pixels = row * plan.width..(row + 1) * plan.width;
+            let (left, right) = (&mut left[pixels.clone()], &mut right[pixels]);
+            workspace.finish_row(context, sweep, heading, (y, row), left, right);
+        }
+    }
+}
+
+/// Puts `sweep` before band `band`.
+fn enter(
+    plan: &Plan,
+    sweep: &mut SweepState,
+    heading: Heading,
+    band: usize,
+    entry: &Checkpoint,
+    columns: Range<usize>,
+) {
+    let first = if heading == Heading::Down { 0 } else { plan.bands() - 1 };
+    if band == first {
+        sweep.begin(plan);
+    } else {
+        sweep.restore(plan, columns, entry);
     }
 }
 
@@ -219,8 +254,8 @@ fn strip_states(context: Context<'_>, heading: Heading, workers: &[Mutex<Worker>
             let widened = |by: usize| columns.start.saturating_sub(by)..(columns.end + by).min(plan.width);
             with_worker(workers, |worker| {
                 let rows = plan.band(band);
-                worker.enter(plan, heading, band, from, widened(rows.len()));
-                let Worker { sweep, workspace } = worker;
+                let Worker { sweep, workspace, .. } = worker;
+                enter(plan, sweep, heading, band, from, widened(rows.len()));
                 for (row, y) in heading.order(rows.clone()).enumerate() {
                     workspace.sweep_row(context, sweep, heading, y, widened(rows.len() - 1 - row), None);
                 }

@@ -4,6 +4,9 @@
 //! plane `b` of a row holds bits `8b..8b + 8` of every pixel, which is what comes out of comparing
 //! whole rows and what [`super::cost`] wants to read. Plain loops: the compiler vectorises them.
 
+// Every function here is one unsafe operation next to another; the contracts are on the types they take.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use crate::Census;
 
 /// Columns and rows that every image is widened by on each side: the largest census window's reach.
@@ -20,9 +23,7 @@ const UNUSED: Pair = [(0, 0), (0, 0)];
 /// The pairs of a census window, cut into planes.
 pub(super) fn planes(census: Census) -> Vec<PlanePairs> {
     let window = |reach_x: isize| {
-        (-3..=3isize)
-            .flat_map(move |dy| (-reach_x..=reach_x).map(move |dx| (dx, dy)))
-            .filter(|&at| at != (0, 0))
+        (-3..=3isize).flat_map(move |dy| (-reach_x..=reach_x).map(move |dx| (dx, dy))).filter(|&at| at != (0, 0))
     };
     let pairs: Vec<Pair> = match census {
         Census::Window7x7 => window(3).map(|at| [at, (0, 0)]).collect(),

@@ -3,6 +3,9 @@
 //! The right image's planes are stored mirrored, so that the disparities of a left pixel read
 //! ascending bytes; clamping or zeroing outside the row is part of that copy, not of this loop.
 
+// Every function here is one unsafe operation next to another; the contracts are on the types they take.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use super::vector::Vector;
 
 /// Costs of the left pixels `x0..x1` of a row.

@@ -1,6 +1,9 @@
 //! The last pass over a row: the remaining directions, the sum, and both maps' winners
 //! (sgm.md, sections 3 and 4), pixel by pixel while the sums are in the nearest cache.
 
+// Every function here is one unsafe operation next to another; the contracts are on the types they take.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use super::{
     horizontal::HorizontalPath,
     sweep::{PathRow, step, widen_sum},

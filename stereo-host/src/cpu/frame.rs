@@ -135,14 +135,7 @@ impl Frame {
 
     /// `P2` of the pixels of row `y` whose predecessors are at `(x + dx, y + dy)`; what lies outside the
     /// image is replaced by its border, and not used.
-    pub(super) fn penalties(
-        &self,
-        plan: &Plan,
-        kernels: &Kernels,
-        y: usize,
-        (dx, dy): (isize, isize),
-        out: &mut [u8],
-    ) {
+    pub(super) fn penalties(&self, plan: &Plan, kernels: &Kernels, y: usize, (dx, dy): (isize, isize), out: &mut [u8]) {
         if !plan.adaptive_p2 {
             out[..plan.width].fill(plan.p2);
             return;

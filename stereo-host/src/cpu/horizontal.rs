@@ -1,5 +1,8 @@
 //! The right-to-left direction of one row (sgm.md, section 3). Left-to-right is part of [`super::finish`].
 
+// Every function here is one unsafe operation next to another; the contracts are on the types they take.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use super::{sweep::step, vector::Vector};
 
 /// Two slots that the path costs of a horizontal path alternate between, and the `M` of the current one.

@@ -1,5 +1,8 @@
 //! The 3x3 median of raw maps (sgm.md, section 5.1). A plain loop: the compiler vectorises it.
 
+// Every function here is one unsafe operation next to another; the contracts are on the types they take.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 /// One row of the median; all four rows have the same width.
 pub(super) struct MedianRow<'a> {
     pub(super) above: &'a [u16],

@@ -8,6 +8,9 @@
 //! cost 255 and stay 255 by saturation: `M <= 31` and `P2 <= 255 - 31`, so they are never the cheapest
 //! neighbour. A path that begins is a slot of zeros with `M = 0`, for which `S` comes out 0.
 
+// Every function here is one unsafe operation next to another; the contracts are on the types they take.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use super::vector::Vector;
 
 /// One direction's row.

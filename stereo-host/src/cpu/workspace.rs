@@ -9,7 +9,7 @@ use super::{
     finish::{FinishRow, INVALID, PADDED_SUM, RightRow, WinnerRow},
     horizontal::{BackwardRow, HorizontalPath},
     plan::Plan,
-    state::{Checkpoint, DIRECTIONS, SweepState},
+    state::{DIRECTIONS, SweepState},
     sweep::{PathRow, SweepBlock},
 };
 
@@ -17,8 +17,6 @@ use super::{
 const GUARD: usize = 64;
 
 pub(super) struct Workspace {
-    /// The sweep that is repeated into a band's sums.
-    repeated: SweepState,
     /// A band's sums, `[row][x][d]` as 16-bit even/odd vectors.
     sums: Buffer,
     /// The costs of a block of columns, `[x][d]`.
@@ -41,7 +39,6 @@ impl Workspace {
         let row = plan.width * plan.bytes;
         let right = plan.mirrored() / 2 + 1;
         Self {
-            repeated: SweepState::new(plan),
             sums: Buffer::new(2 * row * plan.band_rows, 0),
             block: Buffer::new(plan.block * plan.bytes, 0),
             cost: Buffer::new(row, 0),
@@ -66,9 +63,8 @@ impl Workspace {
     ) {
         let plan = context.plan;
         let paths = self.advance(context, sweep, heading, y);
-        let sum = row.map_or(std::ptr::null_mut(), |row| {
-            self.sums.as_mut()[2 * row * plan.width * plan.bytes..].as_mut_ptr()
-        });
+        let sum = row
+            .map_or(std::ptr::null_mut(), |row| self.sums.as_mut()[2 * row * plan.width * plan.bytes..].as_mut_ptr());
         for x0 in columns.clone().step_by(plan.block) {
             let x1 = (x0 + plan.block).min(columns.end);
             let cost = self.block.as_mut_ptr();
@@ -91,51 +87,15 @@ impl Workspace {
         }
     }
 
-    /// Finishes a band: `sweep` stands before it and is moved across, `entry` is the opposite sweep's
-    /// state before it. `left` and `right` are the band's rows of the raw maps.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn finish_band(
+    /// The remaining directions of row `y`, whose sums are row `row` of the band's, and its rows of both raw maps.
+    pub(super) fn finish_row(
         &mut self,
         context: Context<'_>,
         sweep: &mut SweepState,
         heading: Heading,
-        band: usize,
-        entry: &Checkpoint,
+        (y, row): (usize, usize),
         left: &mut [u16],
         right: &mut [u16],
-    ) {
-        let plan = context.plan;
-        let rows = plan.band(band);
-        // Lent out so that the rows can borrow the rest.
-        let mut repeated = std::mem::replace(&mut self.repeated, SweepState::empty());
-        let against = heading.opposite();
-        let first = if against == Heading::Down { 0 } else { plan.bands() - 1 };
-        if band == first {
-            repeated.begin(plan);
-        } else {
-            repeated.restore(plan, 0..plan.width, entry);
-        }
-        for y in against.order(rows.clone()) {
-            self.sweep_row(context, &mut repeated, against, y, 0..plan.width, Some(y - rows.start));
-        }
-        self.repeated = repeated;
-        for y in heading.order(rows.clone()) {
-            let row = y - rows.start;
-            let pixels = row * plan.width..(row + 1) * plan.width;
-            self.finish_row(context, sweep, heading, y, row, &mut left[pixels.clone()]);
-            self.right_row(plan, &mut right[pixels]);
-        }
-    }
-
-    /// The remaining directions and the winners of row `y`, whose sums are row `row` of the band's.
-    fn finish_row(
-        &mut self,
-        context: Context<'_>,
-        sweep: &mut SweepState,
-        heading: Heading,
-        y: usize,
-        row: usize,
-        left: &mut [u16],
     ) {
         let (plan, kernels) = (context.plan, context.kernels);
         assert_eq!(left.len(), plan.width);
@@ -165,10 +125,7 @@ impl Workspace {
             thresholds: plan.thresholds.as_ptr(),
             scratch: self.scratch.as_mut_ptr(),
             indices: plan.indices.as_ptr(),
-            right: RightRow {
-                sums: entries(&mut self.right_sums),
-                disparities: entries(&mut self.right_disparities),
-            },
+            right: RightRow { sums: entries(&mut self.right_sums), disparities: entries(&mut self.right_disparities) },
             left: left.as_mut_ptr(),
         };
         let finish = FinishRow {
@@ -190,6 +147,7 @@ impl Workspace {
             (kernels.backward)(&backward);
             (kernels.finish)(&finish);
         }
+        self.right_row(plan, right);
     }
 
     /// The right map's row from the running winners.
@@ -210,9 +168,7 @@ impl Workspace {
     fn advance(&mut self, context: Context<'_>, sweep: &mut SweepState, heading: Heading, y: usize) -> [PathRow; 3] {
         let plan = context.plan;
         let mut paths = sweep.advance(plan);
-        for ((path, penalties), dx) in
-            paths.iter_mut().zip(&mut self.penalties).zip(DIRECTIONS).take(plan.directions)
-        {
+        for ((path, penalties), dx) in paths.iter_mut().zip(&mut self.penalties).zip(DIRECTIONS).take(plan.directions) {
             context.frame.penalties(plan, context.kernels, y, (dx, heading.before()), penalties);
             path.p2 = penalties.as_ptr();
         }

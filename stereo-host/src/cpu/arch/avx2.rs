@@ -1,5 +1,8 @@
 //! AVX2: every x86 machine since 2013 (Haswell, Zen).
 
+// Every method is one unsafe operation; the contract is the trait's.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use std::arch::x86_64::*;
 
 use super::entry_points;

@@ -1,6 +1,9 @@
 //! AVX-512 with byte permutes' companions BW, VL and BITALG (byte population count): Ice Lake, Zen 4
 //! and later. Earlier AVX-512 machines lack BITALG and take the AVX2 level.
 
+// Every method is one unsafe operation; the contract is the trait's.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use std::arch::x86_64::*;
 
 use super::entry_points;

@@ -1,5 +1,8 @@
 //! NEON: every 64-bit Arm machine.
 
+// Every method is one unsafe operation; the contract is the trait's.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use std::arch::aarch64::*;
 
 use super::entry_points;

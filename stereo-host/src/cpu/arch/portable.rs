@@ -1,5 +1,8 @@
 //! Plain arrays: any machine. The compiler turns them into whatever vectors the target has.
 
+// Every method is one unsafe operation; the contract is the trait's.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 use super::entry_points;
 use crate::cpu::vector::Vector;
 
