@@ -238,7 +238,7 @@ fn enter(
 fn strip_states(context: Context<'_>, heading: Heading, workers: &[Mutex<Worker>], entries: &mut [Checkpoint]) {
     let plan = context.plan;
     let strip = plan.width.div_ceil(workers.len().div_ceil(2)).max(plan.band_rows);
-    let (l_bytes, m_bytes) = (strip * plan.directions * plan.slot, strip * plan.directions);
+    let (l_bytes, m_bytes) = (strip * plan.directions * plan.bytes, strip * plan.directions);
     let bands: Vec<usize> = heading.order(0..plan.bands()).collect();
     for step in bands.windows(2) {
         let (band, next) = (step[0], step[1]);

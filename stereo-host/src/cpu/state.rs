@@ -72,12 +72,12 @@ impl SweepState {
 
     /// Copies `columns` to a checkpoint's part that holds exactly these.
     pub(super) fn save(&self, plan: &Plan, columns: Range<usize>, l: &mut [u8], m: &mut [u8]) {
-        let slot = plan.slot;
-        let pixels = l.chunks_exact_mut(slot * self.paths.len()).zip(m.chunks_exact_mut(self.paths.len()));
+        let bytes = plan.bytes;
+        let pixels = l.chunks_exact_mut(bytes * self.paths.len()).zip(m.chunks_exact_mut(self.paths.len()));
         for (x, (l, m)) in columns.zip(pixels) {
             for (i, path) in self.paths.iter().enumerate() {
                 let at = path.origin(plan, self.rows) + x;
-                l[i * slot..][..slot].copy_from_slice(&path.l.as_slice()[GUARD + at * slot..][..slot]);
+                l[i * bytes..][..bytes].copy_from_slice(&path.l.as_slice()[GUARD + at * plan.slot..][..bytes]);
                 m[i] = path.m.as_slice()[at];
             }
         }
@@ -86,13 +86,13 @@ impl SweepState {
     /// Takes `columns` from a checkpoint; the others are not valid afterwards.
     pub(super) fn restore(&mut self, plan: &Plan, columns: Range<usize>, from: &Checkpoint) {
         self.rows = 0;
-        let (slot, n) = (plan.slot, self.paths.len());
+        let (bytes, n) = (plan.bytes, self.paths.len());
         for (i, path) in self.paths.iter_mut().enumerate() {
             path.clear_margin(plan);
             let origin = path.origin(plan, 0);
             for x in columns.clone() {
-                let l = &from.l.as_slice()[(x * n + i) * slot..][..slot];
-                path.l.as_mut()[GUARD + (origin + x) * slot..][..slot].copy_from_slice(l);
+                let l = &from.l.as_slice()[(x * n + i) * bytes..][..bytes];
+                path.l.as_mut()[GUARD + (origin + x) * plan.slot..][..bytes].copy_from_slice(l);
                 path.m.as_mut()[origin + x] = from.m.as_slice()[x * n + i];
             }
         }
@@ -133,7 +133,7 @@ impl Path {
     }
 }
 
-/// A sweep's state between two bands: `[x][direction]` slots and minima.
+/// A sweep's state between two bands: `L` as `[x][direction][d]` without the slots' gaps, `M` as `[x][direction]`.
 pub(super) struct Checkpoint {
     pub(super) l: Buffer,
     pub(super) m: Buffer,
@@ -142,6 +142,6 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     pub(super) fn new(plan: &Plan) -> Self {
         let slots = plan.width * plan.directions;
-        Self { l: Buffer::new(slots * plan.slot, 0), m: Buffer::new(slots, 0) }
+        Self { l: Buffer::new(slots * plan.bytes, 0), m: Buffer::new(slots, 0) }
     }
 }
