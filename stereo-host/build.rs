@@ -7,7 +7,9 @@ use std::{env, error::Error, fmt::Write, fs, path::Path};
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("ptx");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed={}", folder.display());
+    // Cargo takes a path that does not exist for one that has changed.
+    let watched = if folder.is_dir() { folder.as_path() } else { Path::new(".") };
+    println!("cargo:rerun-if-changed={}", watched.display());
 
     // The targets for which `src/cuda/symbols.rs` has a jump; `Cargo.toml` has the same condition.
     println!("cargo:rustc-check-cfg=cfg(cuda)");

@@ -3,6 +3,7 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
+pub mod color;
 mod cpu;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
@@ -10,8 +11,10 @@ mod direction;
 mod disparity;
 mod error;
 pub mod eval;
+mod gpu;
 pub mod io;
 mod matcher;
+mod memory;
 mod params;
 pub mod reference;
 mod report;

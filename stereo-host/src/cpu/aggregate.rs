@@ -88,6 +88,11 @@ impl Worker {
 }
 
 impl Aggregation {
+    /// How many workers and how many states between bands [`Aggregation::new`] allocates.
+    pub(super) fn counts(plan: &Plan, threads: usize) -> (usize, usize) {
+        if threads <= MEETING_THREADS { (2, plan.bands()) } else { (threads, 2 * plan.bands()) }
+    }
+
     pub(super) fn new(plan: &Plan, threads: usize) -> Self {
         let entries = || (0..plan.bands()).map(|_| Checkpoint::new(plan)).collect();
         if threads <= MEETING_THREADS {

@@ -47,7 +47,8 @@ use self::{
     plan::Plan,
 };
 use crate::{
-    DisparityMap, Error, GrayView, Options, Params, Report, Result, matcher::Engine, reference, reference::stage,
+    DisparityMap, Error, GrayView, Options, Params, Report, Result, matcher::Engine, memory, reference,
+    reference::stage,
 };
 
 /// The environment variable that names a [`CpuLevel`] to use instead of the best one.
@@ -147,6 +148,9 @@ impl CpuEngine {
             .map_err(|error| unavailable(format!("cannot start its threads: {error}")))?;
         let threads = pool.current_num_threads();
         let plan = Plan::new(width, height, params, kernels);
+        let (workers, entries) = Aggregation::counts(&plan, threads);
+        let advice = "fewer threads, fewer disparities or a smaller image would fit";
+        memory::check("the CPU matcher", plan.memory(workers, entries), advice)?;
         let maps = || RawMaps { left: vec![INVALID; width * height], right: vec![INVALID; width * height] };
         Ok(Self {
             params: params.clone(),

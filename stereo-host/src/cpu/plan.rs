@@ -100,6 +100,18 @@ impl Plan {
         }
     }
 
+    /// Bytes that a matcher with this plan holds, not counting tables.
+    pub(super) fn memory(&self, workers: usize, entries: usize) -> u64 {
+        let pixels = self.width * self.height;
+        let row = self.width * self.bytes;
+        let states = 2 * self.directions * (self.width + self.band_rows) * self.slot;
+        let worker = states + 2 * row * self.band_rows + 2 * row;
+        let entry = self.directions * row;
+        // Both padded images at 16 bits, the census planes, two pairs of raw maps.
+        let frame = 4 * pixels + self.planes * (pixels + self.height * self.mirrored()) + 8 * pixels;
+        (worker * workers + entry * entries + frame) as u64
+    }
+
     pub(super) fn bands(&self) -> usize {
         self.height.div_ceil(self.band_rows)
     }

@@ -130,7 +130,7 @@ impl CudaContext {
             // SAFETY: the primary context is retained for the life of the process.
             unsafe { cu!(cuCtxPushCurrent_v2(own)) }?;
         }
-        Ok(Current { pushed, thread_bound: PhantomData })
+        Ok(Current { pushed, _thread_bound: PhantomData })
     }
 }
 
@@ -155,12 +155,11 @@ fn retain(ordinal: u32) -> Result<Context> {
 /// The context is current on this thread while this lives.
 pub(super) struct Current {
     pushed: bool,
-    thread_bound: PhantomData<*const ()>,
+    _thread_bound: PhantomData<*const ()>,
 }
 
 impl Drop for Current {
     fn drop(&mut self) {
-        let _: PhantomData<*const ()> = self.thread_bound;
         if self.pushed {
             let mut popped = std::ptr::null_mut();
             // SAFETY: the driver writes one handle. It can fail only after the driver has shut down,

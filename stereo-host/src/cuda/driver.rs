@@ -4,7 +4,7 @@
 //! on a machine without a driver, so this crate defines those symbols itself (`symbols.rs`): each is
 //! one jump through a slot of a table, and the table is filled from `libcuda.so.1` by [`load`], which
 //! the first `cuInit` runs. Until then, and for ever where there is no driver, every slot leads to
-//! [`no_device`], so that the program starts and CUDA calls fail with `CUDA_ERROR_NO_DEVICE`.
+//! `no_device`, so that the program starts and CUDA calls fail with `CUDA_ERROR_NO_DEVICE`.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
@@ -20,7 +20,8 @@ use libloading::Library;
 
 use super::symbols::{TABLE, slots};
 
-/// The names under which the driver's library is installed, best first.
+/// The name under which a driver installs its library, and the one for linking, which few machines
+/// have alone.
 const LIBRARY_NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// A slot of the jump table: the address that the symbol of the same name jumps to.
@@ -96,20 +97,15 @@ fn stand_in(slot: &'static Slot, entry: unsafe extern "C" fn() -> c_int) -> Opti
 }
 
 fn open_library() -> Result<(Library, &'static str), String> {
-    let mut reasons = Vec::new();
-    for name in LIBRARY_NAMES {
-        // SAFETY: opening the library runs the NVIDIA driver's own initialisers, which expect to be
-        // run in any process at any time.
-        match unsafe { Library::new(name) } {
-            Ok(library) => return Ok((library, name)),
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                reasons.push(cause.unwrap_or_else(|| format!("{name}: {error}")));
-            }
-        }
-    }
-    // Both fail for one reason, and the first name is the one that a driver installs.
-    Err(reasons.swap_remove(0))
+    // SAFETY: opening the library runs the NVIDIA driver's own initialisers, which expect to be run in
+    // any process at any time.
+    let open = |name| unsafe { Library::new(name) }.map(|library| (library, name));
+    let [installed, development] = LIBRARY_NAMES;
+    // The reason of the first counts: it is the name that a driver installs.
+    open(installed).or_else(|reason| open(development).map_err(|_| reason)).map_err(|error| {
+        // The system's own words; the error itself only says that opening failed.
+        std::error::Error::source(&error).map_or_else(|| format!("{installed}: {error}"), ToString::to_string)
+    })
 }
 
 /// Looks up `name`, which ends in NUL.

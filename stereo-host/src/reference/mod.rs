@@ -24,7 +24,7 @@ pub use range::to_true_range;
 pub use speckle::remove_speckles;
 pub use winner::{left_map, right_map};
 
-use crate::{DisparityMap, GrayView, Options, Params, Report, Result, matcher::Engine};
+use crate::{DisparityMap, GrayView, Options, Params, Report, Result, matcher::Engine, memory};
 
 /// The value of an invalid pixel in a map of relative disparities: larger than any valid one.
 pub const INVALID: u16 = u16::MAX;
@@ -147,7 +147,16 @@ impl Stages {
     }
 }
 
-/// The reference as a backend.
+/// What [`Stages`] holds of every pixel: two descriptors, five relative maps and the result, and for every
+/// disparity the cost, one direction's path cost and the sum.
+const fn bytes_per_pixel(disparities: u32) -> u64 {
+    let maps = 2 * size_of::<u64>() + 5 * size_of::<u16>() + size_of::<i16>();
+    let volumes = 2 * size_of::<u8>() + size_of::<u16>();
+    (maps + volumes * disparities as usize) as u64
+}
+
+/// The reference as a backend. It keeps its volumes from frame to frame; the speckle and fill steps
+/// allocate a map of their own.
 pub(crate) struct ReferenceEngine {
     params: Params,
     timing: bool,
@@ -155,8 +164,11 @@ pub(crate) struct ReferenceEngine {
 }
 
 impl ReferenceEngine {
-    pub(crate) fn new(params: &Params, options: &Options) -> Self {
-        Self { params: params.clone(), timing: options.timing, stages: Stages::default() }
+    /// Refuses a size whose volumes the machine has no memory for.
+    pub(crate) fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
+        let need = (width * height) as u64 * bytes_per_pixel(params.disparities);
+        memory::check("the reference", need, "fewer disparities or a smaller image would fit")?;
+        Ok(Self { params: params.clone(), timing: options.timing, stages: Stages::default() })
     }
 }
 
@@ -178,5 +190,82 @@ impl Engine for ReferenceEngine {
 
     fn device(&self) -> String {
         "scalar, 1 thread".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Backend, Matcher, Paths, Speckle};
+
+    const WIDTH: usize = 24;
+    const HEIGHT: usize = 9;
+
+    /// A texture, different for every seed.
+    fn texture(seed: u32) -> Vec<u8> {
+        let pixel = |i: u32| ((i + seed).wrapping_mul(2_654_435_761) >> 23) as u8;
+        (0..(WIDTH * HEIGHT) as u32).map(pixel).collect()
+    }
+
+    fn params() -> Params {
+        let speckle = Some(Speckle { max_size: 2, max_diff: 1 });
+        Params { disparities: 7, paths: Paths::Four, speckle, fill: true, ..Params::default() }
+    }
+
+    fn matcher(timing: bool) -> Matcher {
+        let options = Options { backend: Backend::Reference, timing, ..Options::default() };
+        Matcher::new(WIDTH, HEIGHT, &params(), &options).unwrap()
+    }
+
+    #[test]
+    fn a_reused_matcher_remembers_nothing() {
+        let (first, second) = (texture(1), texture(900));
+        let [first, second] = [&first, &second].map(|p| GrayView::from_u8(p, WIDTH, HEIGHT).unwrap());
+        let mut reused = matcher(false);
+        reused.compute(&first, &second).unwrap();
+        let again = reused.compute(&second, &first).unwrap();
+        assert_eq!(again, matcher(false).compute(&second, &first).unwrap());
+        assert_eq!(again.values(), Stages::compute(&second, &first, &params()).map);
+    }
+
+    #[test]
+    fn the_memory_need_is_what_is_allocated() {
+        let pixels = texture(1);
+        let image = GrayView::from_u8(&pixels, WIDTH, HEIGHT).unwrap();
+        let s = Stages::compute(&image, &image, &params());
+        let maps = [&s.left, &s.right, &s.left_median, &s.right_median, &s.checked, &s.sums];
+        let bytes = size_of_val(&s.census_left[..]) + size_of_val(&s.census_right[..]) + s.cost.len() + s.path.len();
+        let bytes = bytes + maps.iter().map(|map| size_of_val(&map[..])).sum::<usize>() + size_of_val(&s.map[..]);
+        assert_eq!(bytes as u64, (WIDTH * HEIGHT) as u64 * bytes_per_pixel(params().disparities));
+    }
+
+    #[test]
+    fn a_size_beyond_all_memory_is_refused() {
+        let params = Params { disparities: 1024, ..Params::default() };
+        let options = Options { backend: Backend::Reference, ..Options::default() };
+        // Four terabytes; without a system that tells what it has, building succeeds and computing is not tried.
+        if let Err(refusal) = Matcher::new(crate::MAX_SIDE, crate::MAX_SIDE, &params, &options) {
+            assert!(refusal.to_string().contains("4428111282176 bytes"), "{refusal}");
+        } else {
+            assert!(!std::path::Path::new("/proc/meminfo").exists());
+        }
+    }
+
+    #[test]
+    fn stages_are_reported_in_order_when_timed() {
+        let pixels = texture(1);
+        let image = GrayView::from_u8(&pixels, WIDTH, HEIGHT).unwrap();
+        let mut timed = matcher(true);
+        for _ in 0..2 {
+            timed.compute(&image, &image).unwrap();
+            let directions = Paths::Four.directions().iter().map(|direction| direction.stage());
+            let after = [stage::WINNER, stage::MEDIAN, stage::CONSISTENCY, stage::RANGE, stage::SPECKLE, stage::FILL];
+            let expected: Vec<_> = [stage::CENSUS, stage::COST].into_iter().chain(directions).chain(after).collect();
+            let stages: Vec<_> = timed.report().stages.iter().map(|s| s.stage).collect();
+            assert_eq!(stages, expected);
+        }
+        let mut plain = matcher(false);
+        plain.compute(&image, &image).unwrap();
+        assert!(plain.report().stages.is_empty());
     }
 }

@@ -1,0 +1,46 @@
+//! The GPU pipeline in the emulator against the reference, byte for byte.
+
+use stereo_host::{Backend, Params, Paths, SceneSpec};
+use stereo_tests::gpu::{compare_random, compute, differing};
+
+#[test]
+fn random_configurations() {
+    compare_random(Backend::Emulator, 120);
+}
+
+/// One number of disparities for each class of kernels, and its neighbours.
+const DISPARITIES: [u32; 15] = [1, 15, 16, 17, 32, 33, 64, 65, 127, 128, 129, 256, 257, 513, 1024];
+
+#[test]
+fn every_class_of_disparities() {
+    for (i, disparities) in DISPARITIES.into_iter().enumerate() {
+        let spec = SceneSpec {
+            width: 40 + 3 * i,
+            height: 12 + i,
+            disparities: disparities.min(20),
+            seed: i as u64,
+            ..SceneSpec::default()
+        };
+        let scene = spec.render().unwrap();
+        let paths = if i % 2 == 0 { Paths::Eight } else { Paths::Four };
+        let params = Params { disparities, paths, min_disparity: 3 - i as i32, ..Params::default() };
+        let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
+        assert_eq!(differing(Backend::Emulator, &left, &right, &params), 0, "D = {disparities}");
+    }
+}
+
+#[test]
+fn the_largest_size_that_ci_affords() {
+    let scene = SceneSpec { width: 96, height: 64, disparities: 48, ..SceneSpec::default() }.render().unwrap();
+    let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
+    let params = Params { disparities: 48, ..Params::default() };
+    assert_eq!(differing(Backend::Emulator, &left, &right, &params), 0);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_it_is_allocated() {
+    let pixels = vec![0u8; 4000 * 3000];
+    let view = stereo_host::GrayView::from_u8(&pixels, 4000, 3000).unwrap();
+    let text = compute(Backend::Emulator, &view, &view, &Params::default()).unwrap_err().to_string();
+    assert!(text.contains("needs") && text.contains("would fit"), "{text}");
+}
