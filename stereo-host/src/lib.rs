@@ -25,8 +25,14 @@ pub use cpu::{CpuLevel, LEVEL_VARIABLE};
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
+pub use gpu::plan::{PathKernel, Plan};
 pub use matcher::{Backend, Matcher, Options};
 pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
 pub use report::{Report, StageReport};
 pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(cuda)]
 use crate::gpu::on_cuda::CudaExecutor;
-use crate::gpu::{on_emulator::EmulatorExecutor, sgm::GpuSgm};
+use crate::gpu::{on_emulator::EmulatorExecutor, plan::Plan, sgm::GpuSgm};
 use crate::{
     CpuLevel, DisparityMap, Error, GrayView, Params, Report, Result, cpu::CpuEngine, reference, view::check_size,
 };
@@ -93,6 +93,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Which GPU, by the driver's number; `None` takes the first.
     pub device: Option<u32>,
+    /// Which kernels and streams a GPU uses.
+    pub plan: Plan,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
     pub timing: bool,
 }
@@ -149,8 +151,10 @@ impl Matcher {
             Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
             Backend::Cpu => Box::new(CpuEngine::new(width, height, params, options, CpuLevel::choose()?)?),
             #[cfg(cuda)]
-            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params)?),
-            Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params)?),
+            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params, options.plan)?),
+            Backend::Emulator => {
+                Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params, options.plan)?)
+            }
             _ => unreachable!("refused by availability()"),
         };
         Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })

@@ -1,7 +1,7 @@
 //! The GPU pipeline in the emulator against the reference, byte for byte.
 
-use stereo_host::{Backend, Params, Paths, SceneSpec};
-use stereo_tests::gpu::{compare_random, compute, differing};
+use stereo_host::{Backend, Options, Params, PathKernel, Paths, Plan, SceneSpec};
+use stereo_tests::gpu::{compare_random, compute, differing, on};
 
 #[test]
 fn random_configurations() {
@@ -25,7 +25,12 @@ fn every_class_of_disparities() {
         let paths = if i % 2 == 0 { Paths::Eight } else { Paths::Four };
         let params = Params { disparities, paths, min_disparity: 3 - i as i32, ..Params::default() };
         let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
-        assert_eq!(differing(Backend::Emulator, &left, &right, &params), 0, "D = {disparities}");
+        let bulk = PathKernel::Bulk { chunk: 4, stages: 3 };
+        let plan = Plan { horizontal: bulk, vertical: bulk, oblique: bulk, ..Plan::PLAIN };
+        for plan in [Plan::PLAIN, plan] {
+            let options = Options { plan, ..on(Backend::Emulator) };
+            assert_eq!(differing(&options, &left, &right, &params), 0, "D = {disparities}, {plan:?}");
+        }
     }
 }
 
@@ -34,13 +39,13 @@ fn the_largest_size_that_ci_affords() {
     let scene = SceneSpec { width: 96, height: 64, disparities: 48, ..SceneSpec::default() }.render().unwrap();
     let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
     let params = Params { disparities: 48, ..Params::default() };
-    assert_eq!(differing(Backend::Emulator, &left, &right, &params), 0);
+    assert_eq!(differing(&on(Backend::Emulator), &left, &right, &params), 0);
 }
 
 #[test]
 fn what_does_not_fit_is_refused_before_it_is_allocated() {
     let pixels = vec![0u8; 4000 * 3000];
     let view = stereo_host::GrayView::from_u8(&pixels, 4000, 3000).unwrap();
-    let text = compute(Backend::Emulator, &view, &view, &Params::default()).unwrap_err().to_string();
+    let text = compute(&on(Backend::Emulator), &view, &view, &Params::default()).unwrap_err().to_string();
     assert!(text.contains("needs") && text.contains("would fit"), "{text}");
 }

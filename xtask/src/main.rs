@@ -10,6 +10,7 @@ mod ptx_file;
 mod ptx_report;
 mod sass;
 mod test;
+mod tune_sgm;
 mod workspace;
 
 use clap::Parser;
@@ -24,6 +25,7 @@ enum Chore {
     Doctor(doctor::Args),
     PtxReport(ptx_report::Args),
     Test(test::Args),
+    TuneSgm(tune_sgm::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -43,5 +45,6 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Doctor(args) => doctor::run(&args),
         Chore::PtxReport(args) => ptx_report::run(&args),
         Chore::Test(args) => test::run(&args),
+        Chore::TuneSgm(args) => tune_sgm::run(&args),
     }
 }

@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use serde::de::DeserializeOwned;
-use stereo_host::{Backend, Census, Compat, Error, Options, Params, Paths, Scene, Speckle, io::Encoding};
+use stereo_host::{Backend, Census, Compat, Error, Options, Params, Paths, Plan, Scene, Speckle, io::Encoding};
 
 /// Dense stereo matching of rectified pairs.
 #[derive(Debug, Parser)]
@@ -292,14 +292,26 @@ pub struct RunArgs {
     /// Which GPU, by the driver's number [default: the first]
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
+    /// Kernels and streams on a GPU: plain, or JSON as `stereo tune` prints it
+    #[arg(long, value_name = "PLAN", default_value = "plain", value_parser = parse_plan)]
+    pub plan: Plan,
     /// Measure and show every stage
     #[arg(long)]
     pub timing: bool,
 }
 
+fn parse_plan(text: &str) -> Result<Plan, String> {
+    let plan = match text {
+        "plain" => Plan::PLAIN,
+        json => serde_json::from_str(json).map_err(|error| error.to_string())?,
+    };
+    plan.validate().map_err(|error| error.to_string())?;
+    Ok(plan)
+}
+
 impl RunArgs {
     pub fn to_options(&self, timing: bool) -> Options {
-        Options { backend: self.backend, threads: self.threads, device: self.device, timing }
+        Options { backend: self.backend, threads: self.threads, device: self.device, plan: self.plan, timing }
     }
 }
 

@@ -36,6 +36,11 @@ impl Barrier {
         Self { place: Shared::dynamic(offset, 1), parity: 0 }
     }
 
+    /// The same barrier, with this thread waiting for a phase of the given parity next.
+    pub fn in_phase(self, parity: u32) -> Self {
+        Self { parity, ..self }
+    }
+
     /// Sets the barrier up for one arrival per phase, and makes that visible to the copy engine.
     #[track_caller]
     pub fn init(self) {
