@@ -131,8 +131,8 @@ unsafe fn finish<V: Vector, const N: usize, const S: usize, const PAIRS: bool>(b
             b.winner.right.update(u, d, even, V::load(indices));
             b.winner.right.update(u + 1, d, odd, V::load(indices.add(V::LANES)));
         }
-        for i in 0..N {
-            *b.paths[i].m.add(x) = lowest[i].spread_min8().first8();
+        for (path, lowest) in b.paths.iter().zip(lowest) {
+            *path.m.add(x) = lowest.spread_min8().first8();
         }
         forward_m = forward_lowest.spread_min8();
         std::mem::swap(&mut from, &mut to);

@@ -33,8 +33,9 @@ impl<T: Copy + Default + Send + Sync> Padded<T> {
 
     /// Pixel `(dx, y + dy)` and what follows it.
     fn at(&self, dx: isize, y: usize, dy: isize) -> &[T] {
-        let row = (y + MARGIN_Y).strict_add_signed(dy);
-        &self.pixels[row * self.stride + MARGIN_X.strict_add_signed(dx)..]
+        let start = (y + MARGIN_Y) * self.stride + MARGIN_X;
+        let offset = dy * self.stride as isize + dx;
+        &self.pixels[start.checked_add_signed(offset).expect("offsets stay within the margins")..]
     }
 }
 

@@ -72,16 +72,13 @@ pub(super) unsafe fn step<V: Vector>(l: V, below: V, above: V, m: V, p1: V, p2: 
 /// The even and odd lanes of a sum of `S`, two of which fit a byte when `PAIRS`.
 #[inline(always)]
 pub(super) unsafe fn widen_sum<V: Vector, const N: usize, const PAIRS: bool>(s: [V; N]) -> (V, V) {
-    let (mut even, mut odd) = (s[0].even(), s[0].odd());
-    if PAIRS && N % 2 == 0 {
-        let pair = s[0].adds8(s[1]);
-        (even, odd) = (pair.even(), pair.odd());
-    }
-    let mut i = if PAIRS && N % 2 == 0 { 2 } else { 1 };
+    let (mut even, mut odd) = (V::splat16(0), V::splat16(0));
+    let mut i = 0;
     while i < N {
-        let next = if PAIRS { s[i].adds8(s[i + 1]) } else { s[i] };
+        let paired = PAIRS && i + 1 < N;
+        let next = if paired { s[i].adds8(s[i + 1]) } else { s[i] };
         (even, odd) = (even.add16(next.even()), odd.add16(next.odd()));
-        i += if PAIRS { 2 } else { 1 };
+        i += if paired { 2 } else { 1 };
     }
     (even, odd)
 }
@@ -124,8 +121,8 @@ unsafe fn sweep<V: Vector, const N: usize, const SUM: bool, const PAIRS: bool>(b
                 odd.add16(all.odd()).add16(V::load(pad.add(V::LANES))).store(sum.add(V::LANES));
             }
         }
-        for i in 0..N {
-            *b.paths[i].m.add(x) = lowest[i].spread_min8().first8();
+        for (path, lowest) in b.paths.iter().zip(lowest) {
+            *path.m.add(x) = lowest.spread_min8().first8();
         }
     }
 }
