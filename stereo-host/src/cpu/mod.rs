@@ -30,6 +30,7 @@ mod horizontal;
 mod median;
 mod plan;
 mod post;
+mod speckle;
 mod state;
 mod sweep;
 mod vector;
@@ -45,10 +46,10 @@ use self::{
     finish::INVALID,
     frame::Frame,
     plan::Plan,
+    speckle::Regions,
 };
 use crate::{
-    DisparityMap, Error, GrayView, Options, Params, Report, Result, matcher::Engine, memory, reference,
-    reference::stage,
+    DisparityMap, Error, GrayView, Options, Params, Report, Result, matcher::Engine, memory, reference::stage,
 };
 
 /// The environment variable that names a [`CpuLevel`] to use instead of the best one.
@@ -128,6 +129,8 @@ pub(crate) struct CpuEngine {
     aggregation: Aggregation,
     raw: RawMaps,
     filtered: RawMaps,
+    /// Only with speckle removal.
+    regions: Option<Regions>,
 }
 
 impl CpuEngine {
@@ -161,6 +164,7 @@ impl CpuEngine {
             aggregation: Aggregation::new(&plan, threads),
             raw: maps(),
             filtered: maps(),
+            regions: params.speckle.map(|_| Regions::new(width * height)),
             plan,
             pool,
         })
@@ -175,7 +179,7 @@ impl Engine for CpuEngine {
         map: &mut DisparityMap,
         report: &mut Report,
     ) -> Result<()> {
-        let Self { params, timing, kernels, pool, variant, plan, frame, aggregation, raw, filtered } = self;
+        let Self { params, timing, kernels, pool, variant, plan, frame, aggregation, raw, filtered, regions } = self;
         let mut timed = |stage, work: &mut (dyn FnMut() + Send)| {
             if *timing { report.time(stage, variant, work) } else { work() }
         };
@@ -187,13 +191,11 @@ impl Engine for CpuEngine {
             timed(WINNERS, &mut || aggregation.winners(context, raw));
             timed(stage::MEDIAN, &mut || post::medians(kernels, width, params.compat, raw, filtered));
             timed(stage::CONSISTENCY, &mut || post::check(params, left, filtered, map));
-            if let Some(speckle) = params.speckle {
-                timed(stage::SPECKLE, &mut || {
-                    reference::remove_speckles(map.values_mut(), width, speckle, params);
-                });
+            if let (Some(speckle), Some(regions)) = (params.speckle, regions.as_mut()) {
+                timed(stage::SPECKLE, &mut || regions.remove_small(map.values_mut(), width, speckle, params));
             }
             if params.fill {
-                timed(stage::FILL, &mut || reference::fill(map.values_mut(), width, params));
+                timed(stage::FILL, &mut || post::fill(kernels, map, &mut raw.left, &mut raw.right));
             }
         });
         Ok(())

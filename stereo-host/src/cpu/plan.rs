@@ -105,7 +105,7 @@ impl Plan {
         let pixels = self.width * self.height;
         let row = self.width * self.bytes;
         let states = 2 * self.directions * (self.width + self.band_rows) * self.slot;
-        let worker = states + 2 * row * self.band_rows + 2 * row;
+        let worker = states + 3 * row * self.band_rows + row;
         let entry = self.directions * row;
         // Both padded images at 16 bits, the census planes, two pairs of raw maps.
         let frame = 4 * pixels + self.planes * (pixels + self.height * self.mirrored()) + 8 * pixels;

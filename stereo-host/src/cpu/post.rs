@@ -1,9 +1,9 @@
-//! From raw maps to the finished one (sgm.md, section 5, steps 1 to 3), row by row.
+//! From raw maps to the finished one (sgm.md, section 5), row by row; speckles are in [`super::speckle`].
 
 use rayon::prelude::*;
 
 use super::{aggregate::RawMaps, arch::Kernels, finish::INVALID, median::MedianRow};
-use crate::{Compat, DisparityMap, GrayView, Params, Pixels, SUBPIXEL_BITS};
+use crate::{Compat, DisparityMap, GrayView, Params, Pixels, SUBPIXEL_BITS, reference::fill_row};
 
 /// The 3x3 median of both maps.
 pub(super) fn medians(kernels: &Kernels, width: usize, compat: Compat, raw: &RawMaps, out: &mut RawMaps) {
@@ -68,5 +68,22 @@ pub(super) fn check(params: &Params, left: &GrayView<'_>, maps: &RawMaps, map: &
             // `Params::validate` has checked that the range fits.
             *out = if valid { (i32::from(value) + offset) as i16 } else { invalid };
         }
+    });
+}
+
+/// Filling (sgm.md, section 5.4) and its median; `keys` and `filtered` are memory of the map's size.
+pub(super) fn fill(kernels: &Kernels, map: &mut DisparityMap, keys: &mut [u16], filtered: &mut [u16]) {
+    let (width, invalid) = (map.width(), map.invalid());
+    // As the reference: counted from one above the invalid value, so that this sorts last.
+    let lowest = (invalid as u16).wrapping_add(1);
+    let rows = map.values_mut().par_chunks_exact_mut(width).zip(keys.par_chunks_exact_mut(width));
+    rows.with_min_len(ROWS_PER_TASK).for_each(|(row, keys)| {
+        fill_row(row, invalid);
+        keys.iter_mut().zip(row).for_each(|(key, value)| *key = (*value as u16).wrapping_sub(lowest));
+    });
+    median(kernels, width, Compat::None, keys, filtered);
+    let rows = map.values_mut().par_chunks_exact_mut(width).zip(filtered.par_chunks_exact(width));
+    rows.with_min_len(ROWS_PER_TASK).for_each(|(row, filtered)| {
+        row.iter_mut().zip(filtered).for_each(|(value, key)| *value = key.wrapping_add(lowest) as i16);
     });
 }

@@ -19,10 +19,10 @@ const GUARD: usize = 64;
 pub(super) struct Workspace {
     /// A band's sums, `[row][x][d]` as 16-bit even/odd vectors.
     sums: Buffer,
-    /// The costs of a block of columns, `[x][d]`.
+    /// A band's costs, `[row][x][d]`.
+    costs: Buffer,
+    /// The costs of a block of columns, `[x][d]`, where only path costs are wanted.
     block: Buffer,
-    /// The costs of a row, `[x][d]`.
-    cost: Buffer,
     /// `S` of right-to-left of a row, `[x][d]`.
     backward: Buffer,
     /// `P2` of a row: one per direction of a sweep, left-to-right, right-to-left.
@@ -40,8 +40,8 @@ impl Workspace {
         let right = plan.mirrored() / 2 + 1;
         Self {
             sums: Buffer::new(2 * row * plan.band_rows, 0),
+            costs: Buffer::new(row * plan.band_rows, 0),
             block: Buffer::new(plan.block * plan.bytes, 0),
-            cost: Buffer::new(row, 0),
             backward: Buffer::new(row, 0),
             penalties: std::array::from_fn(|_| vec![0; plan.width]),
             slots: std::array::from_fn(|_| Buffer::new(2 * GUARD + plan.bytes, u8::MAX)),
@@ -51,7 +51,7 @@ impl Workspace {
         }
     }
 
-    /// Moves `sweep` to row `y` for `columns`; with `row`, writes the sums of that row of a band.
+    /// Moves `sweep` to row `y` for `columns`; with `row`, writes the costs and sums of that row of a band.
     pub(super) fn sweep_row(
         &mut self,
         context: Context<'_>,
@@ -67,7 +67,10 @@ impl Workspace {
             .map_or(std::ptr::null_mut(), |row| self.sums.as_mut()[2 * row * plan.width * plan.bytes..].as_mut_ptr());
         for x0 in columns.clone().step_by(plan.block) {
             let x1 = (x0 + plan.block).min(columns.end);
-            let cost = self.block.as_mut_ptr();
+            let cost = match row {
+                Some(row) => self.costs.as_mut()[(row * plan.width + x0) * plan.bytes..].as_mut_ptr(),
+                None => self.block.as_mut_ptr(),
+            };
             compute_cost(context, y, x0..x1, cost);
             let block = SweepBlock {
                 x0,
@@ -87,7 +90,7 @@ impl Workspace {
         }
     }
 
-    /// The remaining directions of row `y`, whose sums are row `row` of the band's, and its rows of both raw maps.
+    /// The remaining directions of row `y`, whose costs and sums are row `row` of the band's, and its rows of both raw maps.
     pub(super) fn finish_row(
         &mut self,
         context: Context<'_>,
@@ -103,7 +106,7 @@ impl Workspace {
         for (penalties, dx) in self.penalties[3..].iter_mut().zip([-1, 1]) {
             context.frame.penalties(plan, kernels, y, (dx, 0), penalties);
         }
-        compute_cost(context, y, 0..plan.width, self.cost.as_mut_ptr());
+        let cost = self.costs.as_slice()[row * plan.width * plan.bytes..].as_ptr();
         let slots = self.slots.each_mut().map(|slot| slot.as_mut()[GUARD..].as_mut_ptr());
         let horizontal = |penalties: &[u8]| HorizontalPath { slots, p2: penalties.as_ptr() };
         let backward = BackwardRow {
@@ -112,7 +115,7 @@ impl Workspace {
             disparities: plan.disparities,
             p1: plan.p1,
             path: horizontal(&self.penalties[4]),
-            cost: self.cost.as_ptr(),
+            cost,
             out: self.backward.as_mut_ptr(),
         };
         for buffer in &mut self.right_sums {
@@ -137,7 +140,7 @@ impl Workspace {
             paths,
             pairs: plan.pairs,
             forward: horizontal(&self.penalties[3]),
-            cost: self.cost.as_ptr(),
+            cost,
             backward: self.backward.as_ptr(),
             sum: self.sums.as_slice()[2 * row * plan.width * plan.bytes..].as_ptr(),
             winner,
