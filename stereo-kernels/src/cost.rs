@@ -62,6 +62,8 @@ crate::kernels! {
 fn cost<const CENTRE: bool>(args: Cost) {
     const WINDOW: usize = (CHUNK + PIXELS - 1) as usize;
     let Cost { left, right, costs, width, disparities, padded, min_disparity } = args;
+    // At least one chunk, so that divisions need no check.
+    let padded = padded.max(CHUNK);
     let w = width as i32;
     let row = thread::block_idx_y() as usize * width as usize;
     let tile_start = (thread::block_idx_x() * tile(padded)) as i32;
