@@ -6,6 +6,7 @@
 mod direction;
 mod disparity;
 mod error;
+pub mod masda;
 mod matcher;
 mod params;
 pub mod reference;
@@ -16,6 +17,9 @@ pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use matcher::{Backend, Matcher, Options};
-pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
+pub use params::{
+    Algorithm, Census, Compat, MAX_DISPARITIES, MAX_MASDA_DISPARITIES, MAX_MASDA_ITERATIONS, MAX_SIDE, MasdaParams, Params,
+    Paths, SUBPIXEL_BITS, Speckle,
+};
 pub use report::{Report, StageReport};
 pub use view::{GrayView, Pixels};

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DisparityMap, Error, GrayView, Params, Report, Result, reference, view::check_size};
+use crate::{Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, reference, masda::MasdaEngine, view::check_size};
 
 /// Where a match runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -144,6 +144,9 @@ impl Matcher {
         let backend = options.backend.resolve();
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {
+            _ if matches!(params.algorithm, Algorithm::Masda(_)) => {
+                Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?)
+            }
             Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
             Backend::Auto | Backend::Cpu | Backend::Cuda | Backend::Emulator => {
                 unreachable!("refused by availability()")
