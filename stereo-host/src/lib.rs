@@ -6,11 +6,14 @@
 mod direction;
 mod disparity;
 mod error;
+pub mod eval;
+pub mod io;
 pub mod masda;
 mod matcher;
 mod params;
 pub mod reference;
 mod report;
+mod scene;
 mod view;
 
 pub use direction::Direction;
@@ -18,8 +21,9 @@ pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use matcher::{Backend, Matcher, Options};
 pub use params::{
-    Algorithm, Census, Compat, MAX_DISPARITIES, MAX_MASDA_DISPARITIES, MAX_MASDA_ITERATIONS, MAX_SIDE, MasdaParams, Params,
-    Paths, SUBPIXEL_BITS, Speckle,
+    Algorithm, Census, Compat, MAX_DISPARITIES, MAX_MASDA_DISPARITIES, MAX_MASDA_ITERATIONS, MAX_SIDE, MasdaParams,
+    Params, Paths, SUBPIXEL_BITS, Speckle,
 };
 pub use report::{Report, StageReport};
+pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};

@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, reference, masda::MasdaEngine, view::check_size};
+use crate::{
+    Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, masda::MasdaEngine, reference, view::check_size,
+};
 
 /// Where a match runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -89,7 +89,11 @@ pub(super) fn check_sizes(left: &GrayView<'_>, candidates: &Candidates) -> Resul
         return Ok(());
     }
     let text = |(width, height)| format!("{width}x{height}");
-    Err(Error::Mismatch { what: "candidates' size", got: text(pairs), expected: format!("the image's {}", text(image)) })
+    Err(Error::Mismatch {
+        what: "candidates' size",
+        got: text(pairs),
+        expected: format!("the image's {}", text(image)),
+    })
 }
 
 /// Refuses images that do not belong together.

@@ -254,10 +254,8 @@ impl Pair {
     #[inline(always)]
     fn step(&mut self, before: &[Claims], theta: i32) -> [i32; 2] {
         let beta = [0, 1].map(|e| before[self.j[e] as usize].rival(self.rho[e]));
-        self.rho = [
-            self.score[0] - theta.max(self.score[1] - beta[1]),
-            self.score[1] - theta.max(self.score[0] - beta[0]),
-        ];
+        self.rho =
+            [self.score[0] - theta.max(self.score[1] - beta[1]), self.score[1] - theta.max(self.score[0] - beta[0])];
         beta
     }
 }

@@ -51,8 +51,14 @@ mod tests {
 
     #[test]
     fn values_by_hand() {
-        let params =
-            MasdaParams { w_c: 0.75, lambda_c: 8.0, lambda_a: 16.0, sigma_s: 10.0, sigma_r: 20.0, ..Default::default() };
+        let params = MasdaParams {
+            w_c: 0.75,
+            lambda_c: 8.0,
+            lambda_a: 16.0,
+            sigma_s: 10.0,
+            sigma_r: 20.0,
+            ..Default::default()
+        };
         let tables = Tables::new(&params);
         assert_eq!((tables.census[0], tables.intensity[0]), (12_288, 4096));
         // 12288 / e = 4520.5; 4096 / e = 1506.8; 16384 exp(-0.141421) = 14223.4; g = 20: 16384 exp(-0.141421 * 11) = 3458.
@@ -62,10 +68,24 @@ mod tests {
 
     #[test]
     fn extreme_parameters_stay_in_range() {
-        let wide = MasdaParams { w_c: 0.5, lambda_c: 1e300, lambda_a: 1e300, sigma_s: 1e300, sigma_r: 1e300, ..Default::default() };
+        let wide = MasdaParams {
+            w_c: 0.5,
+            lambda_c: 1e300,
+            lambda_a: 1e300,
+            sigma_s: 1e300,
+            sigma_r: 1e300,
+            ..Default::default()
+        };
         assert!(Tables::new(&wide).coefficient.iter().all(|&a| i32::from(a) == ONE));
         let tiny = f64::MIN_POSITIVE;
-        let narrow = MasdaParams { w_c: tiny, lambda_c: tiny, lambda_a: tiny, sigma_s: tiny, sigma_r: tiny, ..Default::default() };
+        let narrow = MasdaParams {
+            w_c: tiny,
+            lambda_c: tiny,
+            lambda_a: tiny,
+            sigma_s: tiny,
+            sigma_r: tiny,
+            ..Default::default()
+        };
         let tables = Tables::new(&narrow);
         assert_eq!(tables.coefficient, [0; LEVELS]);
         assert_eq!(i32::from(tables.intensity[0]), ONE);

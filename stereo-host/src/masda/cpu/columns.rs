@@ -120,8 +120,7 @@ impl Job<'_> {
         let width = self.layout.width as i64;
         let inside = |d: usize| (0..width).contains(&right_column(x, d, self.params.min_disparity));
         let candidate = |(score, d): (i16, usize)| {
-            let offset =
-                if self.params.subpixel { subpixel_offset(&scores[..self.layout.disparities], d) } else { 0 };
+            let offset = if self.params.subpixel { subpixel_offset(&scores[..self.layout.disparities], d) } else { 0 };
             Candidate { score, d: d as u8, offset }
         };
         let (first, second) = best_two(scores);

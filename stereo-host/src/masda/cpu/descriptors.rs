@@ -102,10 +102,9 @@ mod tests {
         for (width, height) in [(1, 1), (5, 3), (17, 13), (70, 9)] {
             let pixels: Vec<u16> = (0..width * height).map(|i| (i * 40_503 % 65_521) as u16).collect();
             let bytes: Vec<u8> = pixels.iter().map(|&p| (p >> 8) as u8).collect();
-            for view in [
-                GrayView::from_u16(&pixels, width, height).unwrap(),
-                GrayView::from_u8(&bytes, width, height).unwrap(),
-            ] {
+            for view in
+                [GrayView::from_u16(&pixels, width, height).unwrap(), GrayView::from_u8(&bytes, width, height).unwrap()]
+            {
                 let mut expected = vec![0; width * height];
                 reference::census(&view, Census::Window7x7, &mut expected);
                 for isa in Isa::available() {

@@ -66,9 +66,7 @@ impl Job<'_> {
         let Layout { width, padded, .. } = self.layout;
         let [left0, left1, left2] = self.left.row(y);
         let [right0, right1, right2] = self.right.row(y);
-        for (reversed, row) in
-            scratch.reversed.iter_mut().zip([right0, right1, right2, self.right.intensities(y)])
-        {
+        for (reversed, row) in scratch.reversed.iter_mut().zip([right0, right1, right2, self.right.intensities(y)]) {
             reverse(row, padded, self.params.min_disparity, reversed);
         }
         scratch.line.resize(width * padded, 0);
@@ -164,9 +162,8 @@ fn score(isa: Isa, left: &[u16; PLANES + 1], right: &Reversed<'_>, shift: u32, t
 #[inline(always)]
 fn score_generic(left: &[u16; PLANES + 1], right: &Reversed<'_>, shift: u32, tables: &ScoreTables, out: &mut [i16]) {
     for (chunk, out) in out.chunks_exact_mut(LANES).enumerate() {
-        let right: [&[u16; LANES]; PLANES + 1] = right.map(|row| {
-            row[chunk * LANES..][..LANES].try_into().expect("a slice of LANES elements")
-        });
+        let right: [&[u16; LANES]; PLANES + 1] =
+            right.map(|row| row[chunk * LANES..][..LANES].try_into().expect("a slice of LANES elements"));
         let mut distance = [0u16; LANES];
         let mut difference = [0u16; LANES];
         for i in 0..LANES {
@@ -193,18 +190,15 @@ fn score_avx512(left: &[u16; PLANES + 1], right: &Reversed<'_>, shift: u32, tabl
     // SAFETY: LANES elements of 2 bytes are 64 bytes, and the slice is that long.
     let load = |slice: &[u16; LANES]| unsafe { _mm512_loadu_si512(slice.as_ptr().cast()) };
     // SAFETY: as above; the offset leaves LANES elements in both tables.
-    let table = |entries: &[i16], at: usize| unsafe {
-        _mm512_loadu_si512(entries[at..at + LANES].as_ptr().cast())
-    };
+    let table = |entries: &[i16], at: usize| unsafe { _mm512_loadu_si512(entries[at..at + LANES].as_ptr().cast()) };
     let census = [table(&tables.census, 0), table(&tables.census, LANES)];
     let intensity: [__m512i; LEVELS / LANES] = std::array::from_fn(|i| table(&tables.intensity, i * LANES));
     let left = left.map(|value| _mm512_set1_epi16(value as i16));
     let shift = _mm_cvtsi32_si128(shift as i32);
     let (bit6, bit7) = (_mm512_set1_epi16(1 << 6), _mm512_set1_epi16(1 << 7));
     for (chunk, out) in out.chunks_exact_mut(LANES).enumerate() {
-        let right: [__m512i; PLANES + 1] = right.map(|row| {
-            load(row[chunk * LANES..][..LANES].try_into().expect("a slice of LANES elements"))
-        });
+        let right: [__m512i; PLANES + 1] =
+            right.map(|row| load(row[chunk * LANES..][..LANES].try_into().expect("a slice of LANES elements")));
         let count = |plane: usize| _mm512_popcnt_epi16(_mm512_xor_si512(left[plane], right[plane]));
         let distance = _mm512_add_epi16(_mm512_add_epi16(count(0), count(1)), count(2));
         let (a, b) = (left[PLANES], right[PLANES]);

@@ -31,12 +31,7 @@ fn every_instruction_set_equals_the_reference() {
         let bytes = [0, 1].map(|i: usize| GrayView::from_u8(&bytes[i], width, height).unwrap());
         for [left, right] in [words, bytes] {
             for subpixel in [false, true] {
-                let params = Params {
-                    disparities,
-                    min_disparity: m,
-                    subpixel,
-                    ..Params::masda()
-                };
+                let params = Params { disparities, min_disparity: m, subpixel, ..Params::masda() };
                 let mut expected = Candidates::new(width, height).unwrap();
                 let options = Options { backend: Backend::Reference, ..Options::default() };
                 let mut twin = image_plane(&params, &options).unwrap();
@@ -59,8 +54,7 @@ fn every_instruction_set_equals_the_reference() {
 fn layout_covers_every_pixel_once() {
     for (width, height, disparities) in [(1, 1, 1), (848, 480, 60), (10, 700, 256), (100, 3, 33)] {
         let layout = Layout::new(width, height, disparities);
-        let mut starts: Vec<usize> =
-            (0..height).flat_map(|y| (0..width).map(move |x| layout.at(x, y))).collect();
+        let mut starts: Vec<usize> = (0..height).flat_map(|y| (0..width).map(move |x| layout.at(x, y))).collect();
         starts.sort_unstable();
         assert!(starts.iter().enumerate().all(|(i, &at)| at == i * layout.padded));
         assert_eq!(layout.len(), starts.len() * layout.padded);

@@ -1,0 +1,59 @@
+//! Reading images and writing maps.
+//!
+//! Reading: PNG, PGM/PPM, JPEG, TIFF and BMP, 8 or 16 bits, grey or colour ([`load_gray`]); ground truth
+//! and disparity maps in the encodings of [`Encoding`] ([`load_disparity`], [`load_raw16`]).
+//!
+//! Writing: every file is written to a temporary name in its own folder and renamed when it is complete,
+//! so an interrupted or failed run leaves the old file or none, never half of one.
+
+mod atomic;
+mod gray;
+mod map;
+mod pfm;
+
+use std::path::Path;
+
+pub use gray::{Gray, load_gray};
+pub use map::{Encoding, load_disparity, load_raw16};
+pub use pfm::{load_pfm, save_pfm};
+
+use crate::{Error, Result};
+
+/// Disparities in pixels, NaN where there is none.
+pub type FloatImage = image::ImageBuffer<image::Luma<f32>, Vec<f32>>;
+
+/// Writes a picture in the format of the file's extension: PNG, PGM/PPM, JPEG, TIFF or BMP.
+///
+/// # Errors
+/// [`Error::Format`] for an extension that names no known format, [`Error::File`] when writing fails.
+pub fn save_image(path: &Path, image: &image::DynamicImage) -> Result<()> {
+    let format = image::ImageFormat::from_path(path)
+        .ok()
+        .filter(image::ImageFormat::writing_enabled)
+        .ok_or_else(|| format_error(path, "unknown picture format: known are .png, .ppm, .jpg, .tif and .bmp"))?;
+    atomic::write(path, |file| image.write_to(file, format).map_err(|e| image_error(path, e)))
+}
+
+fn format_error(path: &Path, reason: impl Into<String>) -> Error {
+    Error::Format { path: path.to_owned(), reason: reason.into() }
+}
+
+fn read_error(path: &Path, source: std::io::Error) -> Error {
+    Error::File { path: path.to_owned(), action: "cannot read", source }
+}
+
+fn write_error(path: &Path, source: std::io::Error) -> Error {
+    Error::File { path: path.to_owned(), action: "cannot write", source }
+}
+
+/// The image library's error while writing, as ours and on one line.
+fn image_error(path: &Path, error: image::ImageError) -> Error {
+    match error {
+        image::ImageError::IoError(source) => write_error(path, source),
+        other => format_error(path, one_line(&other)),
+    }
+}
+
+fn one_line(error: &dyn std::fmt::Display) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
