@@ -1,3 +1,41 @@
-//! The project's chores.
+//! The project's chores. One file per chore: each has an `Args` (clap) and a `run`, and a variant of [`Chore`] here.
 
-fn main() {}
+mod build_ptx;
+mod cuda_tools;
+mod device_toolchain;
+mod doctor;
+mod error;
+mod ptx_file;
+mod ptx_report;
+mod sass;
+mod workspace;
+
+use clap::Parser;
+use error::Result;
+
+/// The project's chores: `cargo xtask <CHORE>`.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
+enum Chore {
+    BuildPtx(build_ptx::Args),
+    Doctor(doctor::Args),
+    PtxReport(ptx_report::Args),
+}
+
+fn main() -> std::process::ExitCode {
+    match run(Chore::parse()) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<()> {
+    match chore {
+        Chore::BuildPtx(args) => build_ptx::run(&args),
+        Chore::Doctor(args) => doctor::run(&args),
+        Chore::PtxReport(args) => ptx_report::run(&args),
+    }
+}

@@ -1,0 +1,239 @@
+//! `ptx-report`: assembles the committed PTX for every GPU architecture and says what became of each kernel.
+
+use crate::cuda_tools::CudaTools;
+use crate::error::{Error, Result};
+use crate::ptx_file::{Arch, Stamp};
+use crate::sass::{self, Code};
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// The GPU architectures the report covers: Turing, Ampere (data centre, desktop), Ada, Hopper, Blackwell (data
+/// centre, desktop).
+const GPUS: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
+
+/// The first compute capability with bulk copies.
+const FIRST_WITH_BULK_COPIES: u32 = 90;
+
+/// Kernels whose name contains this use bulk copies.
+const BULK_COPY_KERNEL: &str = "tma";
+
+/// What a kernel may not have, and which kernels may for what reason: (part of the name, fault, reason).
+const ALLOWED: &[(&str, Fault, &str)] = &[];
+
+/// Assemble the committed PTX for every GPU architecture; print registers, memory and instruction counts per kernel.
+///
+/// Fails on a stack frame, spills or generic-address accesses in a kernel, and where bulk-copy instructions are not
+/// exactly where they belong: in the `tma` kernels from sm_90 on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cargo xtask ptx-report                              every kernel on every architecture
+  cargo xtask ptx-report --arch 90 --kernel vertical  some kernels on one
+  cargo xtask ptx-report --problems                   one line per architecture, and what is wrong
+  cargo xtask ptx-report --json > report.json")]
+pub struct Args {
+    /// GPU architectures to assemble for.
+    #[arg(long, value_delimiter = ',', default_values_t = GPUS)]
+    arch: Vec<u32>,
+    /// Only list kernels whose name contains this.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    kernel: String,
+    /// Print the report as JSON.
+    #[arg(long, conflicts_with = "problems")]
+    json: bool,
+    /// Print a line per architecture and the problems, no table.
+    #[arg(long)]
+    problems: bool,
+}
+
+/// One GPU architecture's part of the report.
+#[derive(Debug, Serialize)]
+struct GpuReport {
+    /// The compute capability, ten times major plus minor.
+    gpu: u32,
+    /// The architecture whose PTX it runs.
+    ptx: u32,
+    /// Kernels, then the functions they call.
+    code: Vec<Code>,
+    /// What is wrong.
+    problems: Vec<String>,
+}
+
+/// What is not allowed in a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Stack,
+    Spills,
+    GenericAccess,
+}
+
+/// Prints the report.
+///
+/// # Errors
+/// A missing tool, PTX that does not assemble, or [`Error::Check`] with the number of problems.
+pub fn run(args: &Args) -> Result<()> {
+    let tools = CudaTools::find()?;
+    let mut reports = report(&tools, &args.arch)?;
+    let problems: usize = reports.iter().map(|report| report.problems.len()).sum();
+    for report in &mut reports {
+        report.code.retain(|code| code.name.contains(&args.kernel));
+    }
+    if args.json {
+        let text = serde_json::to_string_pretty(&reports);
+        println!("{}", text.map_err(|error| Error::Format { what: "report".into(), reason: error.to_string() })?);
+    } else {
+        println!("{}", tools.version()?);
+        for report in &reports {
+            if !args.problems {
+                print_table(report);
+            }
+            println!("{}", summary(report));
+            report.problems.iter().for_each(|problem| println!("  {problem}"));
+        }
+    }
+    if problems > 0 {
+        return Err(Error::Check(format!("{problems} problems in the assembled kernels")));
+    }
+    Ok(())
+}
+
+fn report(tools: &CudaTools, gpus: &[u32]) -> Result<Vec<GpuReport>> {
+    let scratch = tempfile::tempdir().map_err(Error::file(std::env::temp_dir(), "cannot create a folder in"))?;
+    gpus.par_iter()
+        .map(|&gpu| {
+            let arch =
+                Arch::serving(gpu).ok_or_else(|| Error::Check(format!("no PTX serves sm_{gpu}, only 75 and later")))?;
+            let path = arch.path();
+            let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "cannot read"))?;
+            let cubin = scratch.path().join(format!("sm_{gpu}.cubin"));
+            let resources = tools.assemble(&path, gpu, &cubin)?;
+            let code = sass::join(&resources, &tools.disassemble(&cubin)?)?;
+            let expects_bulk_copies = Stamp::read(&path, &text)?.sources.iter().any(|(source, _)| is_bulk_copy(source));
+            let problems = problems(gpu, &code, expects_bulk_copies);
+            Ok(GpuReport { gpu, ptx: arch.number(), code, problems })
+        })
+        .collect()
+}
+
+fn is_bulk_copy(name: &str) -> bool {
+    name.contains(BULK_COPY_KERNEL)
+}
+
+/// Everything that is wrong with one architecture's code. `expects_bulk_copies`: the sources have bulk-copy kernels.
+fn problems(gpu: u32, code: &[Code], expects_bulk_copies: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    for code in code {
+        let counts = &code.instructions;
+        let generic = counts.generic_loads + counts.generic_stores;
+        let faults = [
+            (Fault::Stack, code.stack, "bytes of stack"),
+            (Fault::Spills, code.spills, "bytes of spills"),
+            (Fault::GenericAccess, generic, "generic-address accesses"),
+        ];
+        for (fault, amount, what) in faults {
+            let allowed = ALLOWED.iter().any(|(name, allowed, _)| code.name.contains(name) && *allowed == fault);
+            if amount > 0 && !allowed {
+                problems.push(format!("{}: {amount} {what}", code.name));
+            }
+        }
+        let bulk_copies = counts.bulk_copies;
+        if code.kernel && gpu >= FIRST_WITH_BULK_COPIES && is_bulk_copy(&code.name) && bulk_copies == 0 {
+            problems.push(format!("{}: no bulk-copy instruction", code.name));
+        }
+        if bulk_copies > 0 && gpu < FIRST_WITH_BULK_COPIES {
+            problems.push(format!("{}: {bulk_copies} bulk-copy instructions, sm_{gpu} has none", code.name));
+        }
+    }
+    if !code.iter().any(|code| code.kernel) {
+        problems.push("no kernels".into());
+    }
+    let some_bulk_copies = code.iter().any(|code| code.instructions.bulk_copies > 0);
+    if expects_bulk_copies && gpu >= FIRST_WITH_BULK_COPIES && !some_bulk_copies {
+        problems.push("the sources have bulk-copy kernels, the code has none".into());
+    }
+    problems
+}
+
+fn summary(report: &GpuReport) -> String {
+    let kernels = || report.code.iter().filter(|code| code.kernel);
+    let sum = |value: fn(&Code) -> u32| report.code.iter().map(value).sum::<u32>();
+    format!(
+        "sm_{} (from sm_{}): {} kernels, at most {} registers, {} B stack, {} B spills, {} generic accesses, {} bulk copies, \
+         {} instructions",
+        report.gpu,
+        report.ptx,
+        kernels().count(),
+        kernels().map(|code| code.registers).max().unwrap_or(0),
+        sum(|code| code.stack),
+        sum(|code| code.spills),
+        sum(|code| code.instructions.generic_loads + code.instructions.generic_stores),
+        sum(|code| code.instructions.bulk_copies),
+        sum(|code| code.instructions.total),
+    )
+}
+
+fn print_table(report: &GpuReport) {
+    let width = report.code.iter().map(|code| code.name.len()).max().unwrap_or(0);
+    println!(
+        "\n{:width$}  regs  smem stack spill   LD/ST   LDG   STG LDS/STS LDL/STL  SHFL   BAR  bulk  total",
+        format!("sm_{}", report.gpu)
+    );
+    for code in &report.code {
+        let counts = &code.instructions;
+        println!(
+            "{:width$} {:5} {:5} {:5} {:5} {:7} {:5} {:5} {:7} {:7} {:5} {:5} {:5} {:6}",
+            code.name,
+            code.registers,
+            code.shared,
+            code.stack,
+            code.spills,
+            counts.generic_loads + counts.generic_stores,
+            counts.global_loads,
+            counts.global_stores,
+            counts.shared_accesses,
+            counts.local_accesses,
+            counts.shuffles,
+            counts.barriers,
+            counts.bulk_copies,
+            counts.total,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(name: &str, change: impl FnOnce(&mut Code)) -> Code {
+        let mut code = Code { name: name.into(), kernel: true, ..Code::default() };
+        change(&mut code);
+        code
+    }
+
+    #[test]
+    fn each_fault_is_a_problem() {
+        let faults: [fn(&mut Code); 4] = [
+            |code| code.stack = 8,
+            |code| code.spills = 4,
+            |code| code.instructions.generic_loads = 1,
+            |code| code.instructions.generic_stores = 1,
+        ];
+        assert!(problems(75, &[kernel("vertical", |_| ())], false).is_empty());
+        for fault in faults {
+            assert_eq!(problems(75, &[kernel("vertical", fault)], false).len(), 1);
+        }
+        assert_eq!(problems(75, &[], false).len(), 1);
+    }
+
+    #[test]
+    fn bulk_copies_are_gated_both_ways() {
+        let with = [kernel("vertical_tma", |code| code.instructions.bulk_copies = 2)];
+        let without = [kernel("vertical_tma", |_| ())];
+        let plain = [kernel("vertical", |_| ())];
+        assert!(problems(90, &with, true).is_empty());
+        assert_eq!(problems(89, &with, true).len(), 1);
+        assert_eq!(problems(90, &without, true).len(), 2);
+        assert_eq!(problems(120, &plain, true).len(), 1);
+        assert!(problems(89, &plain, true).is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! Where things are, and how programs are run.
+
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The workspace's root.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// The folder for build outputs.
+pub fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// A command that runs in the workspace's root.
+pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command and returns what it wrote; a failure carries its standard error.
+pub fn capture(command: &mut Command) -> Result<String> {
+    let output = output(command)?;
+    if !output.status.success() {
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        return Err(Error::Failed { program: display(command), status: output.status, output: text });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs a command to its end, whatever its status.
+pub fn output(command: &mut Command) -> Result<Output> {
+    command.output().map_err(|source| Error::Start { program: display(command), source })
+}
+
+/// The command as it would be typed.
+pub fn display(command: &Command) -> String {
+    let mut text = command.get_program().to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}
+
+/// A path as seen from the workspace's root, for people and for stamps.
+pub fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
