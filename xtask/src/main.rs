@@ -8,6 +8,7 @@ mod error;
 mod ptx_file;
 mod ptx_report;
 mod sass;
+mod tune_masda;
 mod workspace;
 
 use clap::Parser;
@@ -20,6 +21,7 @@ enum Chore {
     BuildPtx(build_ptx::Args),
     Doctor(doctor::Args),
     PtxReport(ptx_report::Args),
+    TuneMasda(tune_masda::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -37,5 +39,6 @@ fn run(chore: Chore) -> Result<()> {
         Chore::BuildPtx(args) => build_ptx::run(&args),
         Chore::Doctor(args) => doctor::run(&args),
         Chore::PtxReport(args) => ptx_report::run(&args),
+        Chore::TuneMasda(args) => tune_masda::run(&args),
     }
 }
