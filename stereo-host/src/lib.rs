@@ -11,6 +11,7 @@ pub mod io;
 pub mod masda;
 mod matcher;
 mod params;
+pub mod pipeline;
 pub mod reference;
 mod report;
 mod scene;

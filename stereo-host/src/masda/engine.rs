@@ -45,7 +45,7 @@ pub trait GraphSolver: Send {
 /// Refused parameters, another algorithm than MASDA, a backend that is not available.
 pub fn image_plane(params: &Params, options: &Options) -> Result<Box<dyn ImagePlane>> {
     let masda = masda_params(params)?;
-    Ok(match resolve(options.backend)? {
+    Ok(match resolve_backend(options.backend)? {
         Backend::Reference => Box::new(ReferencePlane::new(params, &masda, options)),
         _ => Box::new(CpuPlane::new(params, &masda, options)?),
     })
@@ -58,7 +58,7 @@ pub fn image_plane(params: &Params, options: &Options) -> Result<Box<dyn ImagePl
 /// Refused parameters, another algorithm than MASDA.
 pub fn graph_solver(params: &Params, options: &Options) -> Result<Box<dyn GraphSolver>> {
     let masda = masda_params(params)?;
-    Ok(match resolve(options.backend)? {
+    Ok(match resolve_backend(options.backend)? {
         Backend::Reference => Box::new(ReferenceSolver::new(params, &masda, options)),
         _ => Box::new(RowSolver::new(params, &masda, options)?),
     })
@@ -73,7 +73,7 @@ fn masda_params(params: &Params) -> Result<MasdaParams> {
 }
 
 /// The backend that runs the image plane.
-fn resolve(backend: Backend) -> Result<Backend> {
+pub(crate) fn resolve_backend(backend: Backend) -> Result<Backend> {
     let unavailable = |reason: &str| Err(Error::Unavailable { backend: backend.name(), reason: reason.to_owned() });
     match backend {
         Backend::Auto | Backend::Cpu => Ok(Backend::Cpu),

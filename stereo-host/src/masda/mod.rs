@@ -17,8 +17,8 @@ mod tables;
 mod threads;
 
 pub use candidates::{Candidate, Candidates};
-pub(crate) use engine::MasdaEngine;
 pub use engine::{GraphSolver, ImagePlane, graph_solver, image_plane};
+pub(crate) use engine::{MasdaEngine, resolve_backend};
 pub use tables::{CENSUS_BITS, LEVELS, ONE, Tables, level_difference};
 
 /// The stages' names in a [`crate::Report`], the same on every backend.
