@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{
     DisparityMap, Error, Result,
@@ -28,8 +28,10 @@ const ROUNDING: f32 = 1.0 / 1024.0;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Score {
     /// Dense bad-T for each of [`THRESHOLDS`].
+    #[serde(serialize_with = "by_threshold")]
     pub dense_bad: [f64; THRESHOLDS.len()],
     /// Given bad-T for each of [`THRESHOLDS`]; 0 where nothing is given.
+    #[serde(serialize_with = "by_threshold")]
     pub given_bad: [f64; THRESHOLDS.len()],
     /// The share of non-occluded pixels that have an estimate.
     pub density: f64,
@@ -49,6 +51,11 @@ impl Score {
             average_error: mean(&|s| s.average_error),
         })
     }
+}
+
+/// As a map from the threshold to its share.
+fn by_threshold<S: Serializer>(shares: &[f64; THRESHOLDS.len()], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(THRESHOLDS.iter().map(f64::to_string).zip(shares))
 }
 
 /// Scores a map of the left view against the ground truth of both views.

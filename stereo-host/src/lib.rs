@@ -3,10 +3,14 @@
 //!
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
+pub mod color;
+#[cfg_attr(not(cuda), path = "cuda/absent.rs")]
+pub mod cuda;
 mod direction;
 mod disparity;
 mod error;
 pub mod eval;
+mod gpu;
 pub mod io;
 pub mod masda;
 mod matcher;

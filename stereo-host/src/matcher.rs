@@ -4,6 +4,9 @@ use std::{fmt, str::FromStr, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(cuda)]
+use crate::gpu::on_cuda::CudaExecutor;
+use crate::gpu::{on_emulator::EmulatorExecutor, sgm::GpuSgm};
 use crate::{
     Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, masda::MasdaEngine, reference, view::check_size,
 };
@@ -45,10 +48,12 @@ impl Backend {
     /// # Errors
     /// [`Error::Unavailable`] says why not.
     pub fn availability(self) -> Result<()> {
-        let missing = |reason: &str| Err(Error::Unavailable { backend: self.name(), reason: reason.to_owned() });
         match self {
-            Self::Auto | Self::Reference => Ok(()),
-            Self::Cpu | Self::Cuda | Self::Emulator => missing("this build does not have it yet"),
+            Self::Auto | Self::Reference | Self::Emulator => Ok(()),
+            Self::Cuda => crate::cuda::device::availability(None),
+            Self::Cpu => {
+                Err(Error::Unavailable { backend: self.name(), reason: "this build does not have it yet".to_owned() })
+            }
         }
     }
 
@@ -89,6 +94,8 @@ pub struct Options {
     pub backend: Backend,
     /// CPU threads; `None` takes all. The result does not depend on it.
     pub threads: Option<usize>,
+    /// Which GPU, by the driver's number; `None` takes the first.
+    pub device: Option<u32>,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
     pub timing: bool,
 }
@@ -150,9 +157,10 @@ impl Matcher {
                 Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?)
             }
             Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
-            Backend::Auto | Backend::Cpu | Backend::Cuda | Backend::Emulator => {
-                unreachable!("refused by availability()")
-            }
+            #[cfg(cuda)]
+            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params)?),
+            Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params)?),
+            _ => unreachable!("refused by availability()"),
         };
         Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
     }

@@ -129,7 +129,7 @@ fn build(toolchain: &DeviceToolchain, arch: Arch) -> Result<String> {
         "-Csymbol-mangling-version=v0".into(),
         "-Zlocation-detail=none".into(),
         // Loops over a lane's disparities must unroll whole, or their arrays end in local memory.
-        "-Cllvm-args=-unroll-threshold=4000".into(),
+        "-Cllvm-args=-unroll-threshold=16000".into(),
         // With fat LTO the assembly text is the complete module; there is nothing left to link.
         "--emit=asm".into(),
         "-Clinker=/bin/true".into(),
@@ -138,8 +138,7 @@ fn build(toolchain: &DeviceToolchain, arch: Arch) -> Result<String> {
     let code_flags = flags[..CODE_FLAGS].join(" ");
     let key = ptx_file::short_digest(&format!("{} {code_flags}", toolchain.version));
     let target_dir = workspace::target_dir().join("ptx").join(format!("sm_{}-{key}", arch.number()));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = workspace::command(cargo);
+    let mut command = workspace::cargo();
     command
         .args(["rustc", "--package", "stereo-kernels", "--lib", "--crate-type", "cdylib", "--profile", "ptx"])
         .args(["--target", TARGET, "-Zbuild-std=core", "--target-dir"])

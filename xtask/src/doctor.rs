@@ -1,18 +1,62 @@
 //! `doctor`: what this machine lacks for the project's chores, and how to get it.
 
-use crate::error::Result;
+use crate::cuda_tools::CudaTools;
+use crate::device_toolchain::DeviceToolchain;
+use crate::error::{Error, Result};
+use crate::ptx_file::{Arch, Stamp};
 use crate::workspace;
+use stereo_host::Backend;
 
 /// Say what is missing for the device build, the GPU and the tests, and how to get it.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-/// Prints one line per thing.
+/// Prints one entry per thing; nothing that is missing is an error.
 pub fn run(_: &Args) -> Result<()> {
-    let data = workspace::root().join("../shared/data");
-    let state = if data.is_dir() { "found" } else { "missing: tests on real scenes are skipped" };
-    println!("data folder  {state}");
-    let rustc = workspace::capture(workspace::command("rustc").arg("--version"))?;
-    println!("compiler     {}", rustc.trim());
+    let rustc = workspace::capture(workspace::command("rustc").arg("--version"));
+    say("host compiler", rustc.map(|text| text.trim().to_owned()), "");
+    say("stable compiler", stable(), "without it the check that the host crates build on stable is skipped");
+    say("device compiler", DeviceToolchain::find(None).map(|found| found.to_string()), "");
+    say("assembler", CudaTools::find().and_then(|tools| tools.version()), "");
+    say("committed PTX", committed_ptx(), "run `cargo xtask build-ptx`");
+    say("GPU", gpu(), "without it the GPU tests are skipped; everything else, the emulator too, works");
+    let data = workspace::data_dir().ok_or("no ../shared/data and no STEREO_DATA_DIR");
+    say("data folder", data.map(|dir| dir.display().to_string()), "without it the tests on real scenes are skipped");
     Ok(())
+}
+
+fn say<E: std::fmt::Display>(what: &str, state: Result<String, E>, advice: &str) {
+    match state {
+        Ok(text) => println!("ok       {what}: {text}"),
+        Err(error) => {
+            println!("missing  {what}: {}", error.to_string().replace('\n', "\n         "));
+            if !advice.is_empty() {
+                println!("         {advice}");
+            }
+        }
+    }
+}
+
+fn stable() -> Result<String> {
+    let text = workspace::capture(workspace::stable_cargo().arg("--version"))?;
+    Ok(text.trim().to_owned())
+}
+
+fn committed_ptx() -> Result<String> {
+    let mut archs = Vec::new();
+    for arch in Arch::ALL {
+        let path = arch.path();
+        let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "cannot read"))?;
+        let stamp = Stamp::read(&path, &text)?;
+        if let Some(source) = stamp.changed_sources().first() {
+            return Err(Error::Check(format!("{} is older than {source}", workspace::relative(&path))));
+        }
+        archs.push(format!("sm_{} by {}", arch.number(), stamp.compiler));
+    }
+    Ok(archs.join("; "))
+}
+
+fn gpu() -> Result<String> {
+    Backend::Cuda.availability()?;
+    Ok("the CUDA backend is available; `stereo info` says which device".into())
 }

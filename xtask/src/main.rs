@@ -1,6 +1,7 @@
 //! The project's chores. One file per chore: each has an `Args` (clap) and a `run`, and a variant of [`Chore`] here.
 
 mod build_ptx;
+mod bundle;
 mod cuda_tools;
 mod device_toolchain;
 mod doctor;
@@ -8,6 +9,7 @@ mod error;
 mod ptx_file;
 mod ptx_report;
 mod sass;
+mod test;
 mod tune_masda;
 mod workspace;
 
@@ -19,8 +21,10 @@ use error::Result;
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
 enum Chore {
     BuildPtx(build_ptx::Args),
+    Bundle(bundle::Args),
     Doctor(doctor::Args),
     PtxReport(ptx_report::Args),
+    Test(test::Args),
     TuneMasda(tune_masda::Args),
 }
 
@@ -37,8 +41,10 @@ fn main() -> std::process::ExitCode {
 fn run(chore: Chore) -> Result<()> {
     match chore {
         Chore::BuildPtx(args) => build_ptx::run(&args),
+        Chore::Bundle(args) => bundle::run(&args),
         Chore::Doctor(args) => doctor::run(&args),
         Chore::PtxReport(args) => ptx_report::run(&args),
+        Chore::Test(args) => test::run(&args),
         Chore::TuneMasda(args) => tune_masda::run(&args),
     }
 }

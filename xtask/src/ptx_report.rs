@@ -97,6 +97,24 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Assembles for every GPU architecture; the text sums up, or the error lists what is wrong.
+///
+/// # Errors
+/// As [`run`].
+pub fn check() -> Result<String> {
+    let tools = CudaTools::find()?;
+    let reports = report(&tools, &GPUS)?;
+    let problems: Vec<String> = reports
+        .iter()
+        .flat_map(|report| report.problems.iter().map(|problem| format!("sm_{}: {problem}", report.gpu)))
+        .collect();
+    if !problems.is_empty() {
+        return Err(Error::Check(problems.join("\n")));
+    }
+    let kernels: usize = reports.iter().map(|report| report.code.iter().filter(|code| code.kernel).count()).sum();
+    Ok(format!("{kernels} kernels on {} architectures without stack, spills or generic accesses", reports.len()))
+}
+
 fn report(tools: &CudaTools, gpus: &[u32]) -> Result<Vec<GpuReport>> {
     let scratch = tempfile::tempdir().map_err(Error::file(std::env::temp_dir(), "cannot create a folder in"))?;
     gpus.par_iter()

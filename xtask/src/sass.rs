@@ -50,6 +50,10 @@ pub struct Instructions {
 
 impl Instructions {
     fn count(&mut self, opcode: &str) {
+        if opcode == "NOP" {
+            // Padding at a function's end.
+            return;
+        }
         self.total += 1;
         let counter = match opcode.split('.').next().unwrap_or_default() {
             "UBLKCP" | "UTMALDG" | "UTMASTG" | "UBLKRED" | "UTMAREDG" => &mut self.bulk_copies,
@@ -77,10 +81,10 @@ pub fn join(ptxas: &str, nvdisasm: &str) -> Result<Vec<Code>> {
     let mut instructions = read_instructions(nvdisasm);
     for code in &mut codes {
         match instructions.remove(&code.name) {
-            Some(counts) => code.instructions = counts,
-            None if code.kernel => return Err(mismatch(&code.name, "is in no `.text` section")),
+            Some(counts) if counts.total > 0 => code.instructions = counts,
+            _ if code.kernel => return Err(mismatch(&code.name, "has a resource report but no code")),
             // A function whose calls were all inlined or dropped.
-            None => {}
+            _ => {}
         }
     }
     if let Some(name) = instructions.keys().next() {
@@ -131,7 +135,7 @@ fn read_instructions(text: &str) -> BTreeMap<String, Instructions> {
     let mut current: Option<&mut Instructions> = None;
     for line in text.lines() {
         let line = line.trim();
-        if let Some(section) = line.strip_prefix(".section") {
+        if let Some(section) = line.strip_prefix(".section\t") {
             let name = section.trim().split(',').next().unwrap_or_default().trim_matches('"');
             current = name.strip_prefix(".text.").map(|name| sections.entry(name.to_owned()).or_default());
         } else if let (Some(counts), Some((_, code))) =
@@ -165,6 +169,7 @@ ptxas info    : Function properties for helper
 \t.section\t.nv.info,\"\",@\"SHT_CUDA_INFO\"
         /*0000*/ \t.byte\t0x04, 0x2f
 \t.section\t.text.aggregate,\"ax\",@progbits
+\t.sectioninfo\t@\"SHI_REGISTERS=32\"
 aggregate:
 .text.aggregate:
         /*0000*/                   LDC R1, c[0x0][0x28] ;
@@ -173,6 +178,7 @@ aggregate:
         /*0030*/                   STL.U8 [R1], RZ ;
 .L_x_1:
         /*0040*/                   EXIT ;
+        /*0050*/                   NOP;
 ";
 
     #[test]

@@ -14,6 +14,24 @@ pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
+/// The cargo that runs this chore.
+pub fn cargo() -> Command {
+    command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The stable toolchain's cargo, where rustup has one; it never installs one.
+pub fn stable_cargo() -> Command {
+    let mut command = command("rustup");
+    command.args(["run", "stable", "cargo"]).env("RUSTUP_AUTO_INSTALL", "0").env_remove("RUSTC").env_remove("RUSTDOC");
+    command
+}
+
+/// The folder with the eight scenes and libSGM's outputs, found as the tests find it.
+pub fn data_dir() -> Option<PathBuf> {
+    let folder = std::env::var_os("STEREO_DATA_DIR").map_or_else(|| root().join("../shared/data"), PathBuf::from);
+    folder.join("middlebury").is_dir().then_some(folder)
+}
+
 /// A command that runs in the workspace's root.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);

@@ -14,11 +14,7 @@ use crate::Result;
 /// The temporary file is removed when anything fails. An existing file keeps its content until the rename;
 /// a symbolic link is followed, so that the link stays a link.
 pub(super) fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
-    let target = target(path)?;
-    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(format_error(path, format!("cannot write: there is no folder {}", folder.display())));
-    }
+    let (target, folder) = target(path)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".stereo-").suffix(".tmp");
     #[cfg(unix)]
@@ -27,7 +23,7 @@ pub(super) fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Resu
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let (file, name) = builder.tempfile_in(folder).map_err(|e| write_error(path, plain(e)))?.into_parts();
+    let (file, name) = builder.tempfile_in(&folder).map_err(|e| write_error(path, plain(e)))?.into_parts();
     complete(path, file, fill)?;
     name.persist(&target).map_err(|e| write_error(path, e.error))
 }
@@ -45,16 +41,21 @@ fn complete(path: &Path, file: File, fill: impl FnOnce(&mut BufWriter<File>) -> 
     flushed
 }
 
-/// The file to replace: `path`, or what it links to.
-fn target(path: &Path) -> Result<PathBuf> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => Err(format_error(path, "cannot write: it is a folder")),
+/// The file to replace, `path` or what it links to, and its folder.
+pub(super) fn target(path: &Path) -> Result<(PathBuf, PathBuf)> {
+    let target = match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => return Err(format_error(path, "cannot write: it is a folder")),
         // Renaming over a device or a pipe would replace it.
-        Ok(meta) if !meta.is_file() => Err(format_error(path, "cannot write: it is not a regular file")),
-        Ok(_) => fs::canonicalize(path).map_err(|e| write_error(path, e)),
-        Err(_) if path.file_name().is_none() => Err(format_error(path, "cannot write: it names no file")),
-        Err(_) => Ok(path.to_owned()),
+        Ok(meta) if !meta.is_file() => return Err(format_error(path, "cannot write: it is not a regular file")),
+        Ok(_) => fs::canonicalize(path).map_err(|e| write_error(path, e))?,
+        Err(_) if path.file_name().is_none() => return Err(format_error(path, "cannot write: it names no file")),
+        Err(_) => path.to_owned(),
+    };
+    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    if !folder.is_dir() {
+        return Err(format_error(path, format!("cannot write: there is no folder {}", folder.display())));
     }
+    Ok((target, folder))
 }
 
 /// The system's error without the temporary file's name, which says nothing to a user.

@@ -30,31 +30,36 @@ impl Encoding {
     /// The encoding that a file's extension stands for: [`Encoding::Pfm`] or, for PNG and TIFF, [`Encoding::Kitti`].
     ///
     /// # Errors
-    /// [`Error::Format`] for any other extension.
+    /// [`Error::Parameter`] for any other extension.
     pub fn for_path(path: &Path) -> Result<Self> {
         match extension(path).as_str() {
             "pfm" => Ok(Self::Pfm),
             "png" | "tif" | "tiff" => Ok(Self::Kitti),
-            "" => Err(format_error(path, format!("the name has no extension: {KNOWN}"))),
-            other => Err(format_error(path, format!("a .{other} file cannot hold a disparity map: {KNOWN}"))),
+            _ => Err(Error::parameter(
+                "output",
+                path.display(),
+                "a disparity map's name ends in .pfm, .png, .tif or .tiff",
+            )),
         }
     }
 
     /// Refuses a file whose extension cannot hold this encoding.
     ///
     /// # Errors
-    /// [`Error::Format`] names the extensions that can.
+    /// [`Error::Parameter`] names the extensions that can.
     pub fn check_path(self, path: &Path) -> Result<()> {
         let by_extension = Self::for_path(path)?;
         if (self == Self::Pfm) != (by_extension == Self::Pfm) {
             let needed = if self == Self::Pfm { ".pfm" } else { ".png, .tif or .tiff" };
-            return Err(format_error(path, format!("encoding {self} needs a file name that ends in {needed}")));
+            return Err(Error::parameter(
+                "output",
+                path.display(),
+                format!("encoding {self} needs a name that ends in {needed}"),
+            ));
         }
         Ok(())
     }
 }
-
-const KNOWN: &str = "known are .pfm, .png, .tif and .tiff";
 
 impl fmt::Display for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +103,8 @@ impl DisparityMap {
     /// Writes the map; the file appears complete or not at all.
     ///
     /// # Errors
-    /// [`Error::Format`] when the extension or a value does not fit the encoding, [`Error::File`] when writing fails.
+    /// [`Error::Parameter`] when the extension does not fit the encoding, [`Error::Format`] when a value does not,
+    /// [`Error::File`] when writing fails.
     pub fn save_as(&self, path: impl AsRef<Path>, encoding: Encoding) -> Result<()> {
         let path = path.as_ref();
         encoding.check_path(path)?;
@@ -241,7 +247,7 @@ mod tests {
         assert!(text.contains("kitti") && text.contains("has -0.5"), "{text}");
         assert!(!path.exists());
         assert!(map().save("a.jpg").unwrap_err().to_string().contains(".jpg"));
-        assert!(map().save("a").unwrap_err().to_string().contains("no extension"));
+        assert!(map().save("a").unwrap_err().to_string().contains("output = a "));
         assert!(map().save_as("a.pfm", Encoding::Kitti).unwrap_err().to_string().contains(".png"));
         assert!(map().save_as("a.png", Encoding::Pfm).unwrap_err().to_string().contains(".pfm"));
         map().save_as(&path, Encoding::Middlebury { scale: 1 }).unwrap();

@@ -25,13 +25,35 @@ pub type FloatImage = image::ImageBuffer<image::Luma<f32>, Vec<f32>>;
 /// Writes a picture in the format of the file's extension: PNG, PGM/PPM, JPEG, TIFF or BMP.
 ///
 /// # Errors
-/// [`Error::Format`] for an extension that names no known format, [`Error::File`] when writing fails.
+/// [`Error::Parameter`] for an extension that names no known format, [`Error::File`] when writing fails.
 pub fn save_image(path: &Path, image: &image::DynamicImage) -> Result<()> {
-    let format = image::ImageFormat::from_path(path)
+    let format = picture_format(path)?;
+    atomic::write(path, |file| image.write_to(file, format).map_err(|e| image_error(path, e)))
+}
+
+/// Refuses a picture's name whose extension names no format that [`save_image`] writes.
+///
+/// # Errors
+/// [`Error::Parameter`] names the known ones.
+pub fn check_picture(path: &Path) -> Result<()> {
+    picture_format(path).map(|_| ())
+}
+
+fn picture_format(path: &Path) -> Result<image::ImageFormat> {
+    let known = "a picture's name ends in .png, .ppm, .jpg, .tif or .bmp";
+    image::ImageFormat::from_path(path)
         .ok()
         .filter(image::ImageFormat::writing_enabled)
-        .ok_or_else(|| format_error(path, "unknown picture format: known are .png, .ppm, .jpg, .tif and .bmp"))?;
-    atomic::write(path, |file| image.write_to(file, format).map_err(|e| image_error(path, e)))
+        .ok_or_else(|| Error::parameter("output", path.display(), known))
+}
+
+/// Whether a file of this name could be written, as far as that shows before the work is done: the folder
+/// exists, and the name is free or a regular file's.
+///
+/// # Errors
+/// [`Error::Format`] says what is in the way.
+pub fn check_target(path: &Path) -> Result<()> {
+    atomic::target(path).map(|_| ())
 }
 
 fn format_error(path: &Path, reason: impl Into<String>) -> Error {

@@ -85,3 +85,88 @@ fn step(cost: &[u8], previous: &[u8], p1: u16, p2: u16, out: &mut [u8]) {
         out[d] = path as u8;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Paths;
+
+    /// Path costs over an image of `width` pixels a row, three disparities, P1 = 2 and P2 = 5.
+    fn paths(cost: &[u8], pixels: &[u8], width: usize, adaptive_p2: bool, direction: Direction) -> Vec<u8> {
+        let params = Params { disparities: 3, p1: 2, p2: 5, adaptive_p2, ..Params::default() };
+        let left = GrayView::from_u8(pixels, width, pixels.len() / width).unwrap();
+        let mut out = vec![u8::MAX; cost.len()];
+        path_costs(cost, &left, &params, direction, &mut out);
+        out
+    }
+
+    #[test]
+    fn along_a_row_both_ways() {
+        let cost = [0, 9, 9, 7, 1, 0, 3, 3, 3];
+        // From 0 9 9 (M = 0): S = 0, 0 + P1, P2. From 7 3 5 (M = 3): S = 2 (from the neighbour), 0, 2.
+        assert_eq!(paths(&cost, &[8; 3], 3, false, Direction::LeftToRight), [0, 9, 9, 7, 3, 5, 5, 3, 5]);
+        // From 3 3 3: S = 0. From 7 1 0 (M = 0): S = 1 + P1, 1, 0.
+        assert_eq!(paths(&cost, &[8; 3], 3, false, Direction::RightToLeft), [3, 10, 9, 7, 1, 0, 3, 3, 3]);
+    }
+
+    #[test]
+    fn every_direction_reads_its_own_predecessor() {
+        // Nine pixels whose only difference is the preferred disparity; the centre is indifferent, so
+        // its path costs show where they came from.
+        let preferred = [0, 1, 2, 2, 0, 0, 1, 2, 0];
+        let mut cost: Vec<u8> =
+            preferred.iter().flat_map(|&p| (0..3).map(move |d| if d == p { 0 } else { 9 })).collect();
+        cost[12..15].fill(4);
+        let from = |p: usize| -> [u8; 3] { [[4, 6, 9], [6, 4, 6], [9, 6, 4]][preferred[p]] };
+        let origins = [3, 5, 1, 7, 0, 2, 6, 8];
+        for (direction, origin) in Direction::ALL.into_iter().zip(origins) {
+            // With P2 = 5 the third disparity costs min(9, 9 + 2, 5) = 5 more.
+            let out = paths(&cost, &[8; 9], 3, false, direction);
+            assert_eq!(out[12..15], from(origin), "{direction}");
+        }
+    }
+
+    #[test]
+    fn a_path_starts_with_the_cost_alone() {
+        let cost: Vec<u8> = (0..12).collect();
+        for direction in Direction::ALL {
+            let (dx, dy) = direction.offset();
+            let out = paths(&cost, &[8; 4], 2, false, direction);
+            for (x, y) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+                if !(0..2).contains(&(x - dx)) || !(0..2).contains(&(y - dy)) {
+                    let here = (y * 2 + x) as usize * 3;
+                    assert_eq!(out[here..here + 3], cost[here..here + 3], "{direction} at ({x}, {y})");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn adaptive_p2_falls_with_the_step_and_stops_at_p1() {
+        let params = Params { p1: 10, p2: 120, ..Params::default() };
+        let steps = [(7, 7, 120), (8, 7, 60), (0, 6, 17), (10, 0, 10), (11, 0, 10), (0, u16::MAX, 10), (5, 0x0105, 10)];
+        for (here, before, p2) in steps {
+            assert_eq!(step_penalty(&params, here, before), p2, "{here} after {before}");
+        }
+        assert_eq!(step_penalty(&Params { adaptive_p2: false, ..params }, 0, 255), 120);
+        // In a row: |8 - 7| halves P2 = 5 to 2.
+        let cost = [0, 9, 9, 0, 0, 0];
+        assert_eq!(paths(&cost, &[7, 8], 2, true, Direction::LeftToRight), [0, 9, 9, 0, 2, 2]);
+        assert_eq!(paths(&cost, &[7, 7], 2, true, Direction::LeftToRight), [0, 9, 9, 0, 2, 5]);
+    }
+
+    #[test]
+    fn the_largest_path_cost_fits_and_so_does_the_sum() {
+        let params = Params { disparities: 3, p1: 231, p2: 231, adaptive_p2: false, ..Params::default() };
+        params.validate().unwrap();
+        // A first path cost of 255 cannot come from `matching_cost`; it makes the second one reach P2.
+        let cost = [0, 255, 255, 24, 24, 24];
+        let left = GrayView::from_u8(&[0, 0], 2, 1).unwrap();
+        let mut out = [0; 6];
+        path_costs(&cost, &left, &params, Direction::LeftToRight, &mut out);
+        assert_eq!(out[3..], [24, 255, 255]);
+        let mut sums = [0; 6];
+        (0..Paths::Eight.count()).for_each(|_| add_to_sums(&out, &mut sums));
+        assert_eq!(sums[3..], [192, 2040, 2040]);
+    }
+}

@@ -38,3 +38,50 @@ fn pixel_cost(left: u64, right_row: &[u64], column: isize, census: Census) -> u8
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs(left: &[u64], right: &[u64], params: &Params) -> Vec<u8> {
+        let mut out = vec![u8::MAX; left.len() * params.disparities as usize];
+        matching_cost(left, right, left.len(), params, &mut out);
+        out
+    }
+
+    #[test]
+    fn halved_and_clamped_with_the_centre_census() {
+        let params = Params { disparities: 3, min_disparity: -1, ..Params::default() };
+        // Columns compared at x = 0: 1, 0, -1 -> 0; at x = 1: 2 -> 1, 1, 0.
+        let costs = costs(&[0b000, 0b111], &[0b001, 0b111], &params);
+        assert_eq!(costs, [2, 1, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn whole_and_zero_outside_with_the_symmetric_census() {
+        let params = Params { disparities: 3, min_disparity: -1, census: Census::Symmetric9x7, ..Params::default() };
+        // Outside the row the right descriptor is 0: at x = 0 for d = 2, at x = 1 for d = 0.
+        let costs = costs(&[0b010, 0b111], &[0b001, 0b111], &params);
+        assert_eq!(costs, [2, 2, 1, 3, 0, 2]);
+    }
+
+    #[test]
+    fn the_largest_costs() {
+        for (census, bits, largest) in
+            [(Census::Window7x7, 48, 24), (Census::Window9x7, 62, 31), (Census::Symmetric9x7, 31, 31)]
+        {
+            let params = Params { disparities: 1, census, ..Params::default() };
+            assert_eq!(costs(&[(1 << bits) - 1], &[0], &params), [largest], "{census:?}");
+            assert_eq!(u16::from(largest), census.max_cost());
+        }
+    }
+
+    #[test]
+    fn far_out_of_the_row() {
+        for min_disparity in [-2000, 2000] {
+            let params = Params { disparities: 1, min_disparity, ..Params::default() };
+            let nearest = if min_disparity < 0 { [1, 0] } else { [0, 1] };
+            assert_eq!(costs(&[0, 1], &[0, 1], &params), nearest);
+        }
+    }
+}

@@ -180,3 +180,57 @@ impl Engine for ReferenceEngine {
         "scalar, 1 thread".to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Backend, Matcher, Paths, Speckle};
+
+    const WIDTH: usize = 24;
+    const HEIGHT: usize = 9;
+
+    /// A texture, different for every seed.
+    fn texture(seed: u32) -> Vec<u8> {
+        let pixel = |i: u32| ((i + seed).wrapping_mul(2_654_435_761) >> 23) as u8;
+        (0..(WIDTH * HEIGHT) as u32).map(pixel).collect()
+    }
+
+    fn params() -> Params {
+        let speckle = Some(Speckle { max_size: 2, max_diff: 1 });
+        Params { disparities: 7, paths: Paths::Four, speckle, fill: true, ..Params::default() }
+    }
+
+    fn matcher(timing: bool) -> Matcher {
+        let options = Options { backend: Backend::Reference, timing, ..Options::default() };
+        Matcher::new(WIDTH, HEIGHT, &params(), &options).unwrap()
+    }
+
+    #[test]
+    fn a_reused_matcher_remembers_nothing() {
+        let (first, second) = (texture(1), texture(900));
+        let [first, second] = [&first, &second].map(|p| GrayView::from_u8(p, WIDTH, HEIGHT).unwrap());
+        let mut reused = matcher(false);
+        reused.compute(&first, &second).unwrap();
+        let again = reused.compute(&second, &first).unwrap();
+        assert_eq!(again, matcher(false).compute(&second, &first).unwrap());
+        assert_eq!(again.values(), Stages::compute(&second, &first, &params()).map);
+    }
+
+    #[test]
+    fn stages_are_reported_in_order_when_timed() {
+        let pixels = texture(1);
+        let image = GrayView::from_u8(&pixels, WIDTH, HEIGHT).unwrap();
+        let mut timed = matcher(true);
+        for _ in 0..2 {
+            timed.compute(&image, &image).unwrap();
+            let directions = Paths::Four.directions().iter().map(|direction| direction.stage());
+            let after = [stage::WINNER, stage::MEDIAN, stage::CONSISTENCY, stage::RANGE, stage::SPECKLE, stage::FILL];
+            let expected: Vec<_> = [stage::CENSUS, stage::COST].into_iter().chain(directions).chain(after).collect();
+            let stages: Vec<_> = timed.report().stages.iter().map(|s| s.stage).collect();
+            assert_eq!(stages, expected);
+        }
+        let mut plain = matcher(false);
+        plain.compute(&image, &image).unwrap();
+        assert!(plain.report().stages.is_empty());
+    }
+}

@@ -17,3 +17,29 @@ pub fn to_true_range(map: &[u16], params: &Params, out: &mut [i16]) {
         *out = i16::try_from(value).expect("Params::validate has checked the range");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shifted(map: &[u16], min_disparity: i32, subpixel: bool, disparities: u32) -> Vec<i16> {
+        let params = Params { min_disparity, subpixel, disparities, ..Params::default() };
+        params.validate().unwrap();
+        let mut out = vec![0; map.len()];
+        to_true_range(map, &params, &mut out);
+        out
+    }
+
+    #[test]
+    fn minimum_added_in_the_maps_units() {
+        assert_eq!(shifted(&[0, 5, INVALID], 3, false, 8), [3, 8, 2]);
+        assert_eq!(shifted(&[0, 5, INVALID], -3, true, 8), [-48, -43, -64]);
+        assert_eq!(shifted(&[0, 20, INVALID], 0, true, 8), [0, 20, -16]);
+    }
+
+    #[test]
+    fn the_ends_of_sixteen_bits() {
+        assert_eq!(shifted(&[INVALID, 16383], -2047, true, 1024), [i16::MIN, 16383 - 2047 * 16]);
+        assert_eq!(shifted(&[16 * 1023], 1024, true, 1024), [16 * 2047]);
+    }
+}

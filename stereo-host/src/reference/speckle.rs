@@ -45,3 +45,57 @@ fn neighbours(i: usize, width: usize, len: usize) -> impl Iterator<Item = usize>
     let below = Some(i + width).filter(|&below| below < len);
     [left, right, above, below].into_iter().flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INVALID: i16 = -1;
+
+    fn cleaned(map: &[i16], width: usize, max_size: u32, max_diff: u32) -> Vec<i16> {
+        let mut map = map.to_vec();
+        let params = Params { subpixel: false, ..Params::default() };
+        remove_speckles(&mut map, width, Speckle { max_size, max_diff }, &params);
+        map
+    }
+
+    #[test]
+    fn regions_of_at_most_the_size() {
+        let map = [5, 5, 9, 5, 9, 9];
+        assert_eq!(cleaned(&map, 6, 1, 0), [5, 5, INVALID, INVALID, 9, 9]);
+        assert_eq!(cleaned(&map, 6, 2, 0), [INVALID; 6]);
+        assert_eq!(cleaned(&map, 6, 0, 0), map);
+    }
+
+    #[test]
+    fn diagonals_and_row_ends_do_not_connect() {
+        let map = [5, 9, 9, 5];
+        assert_eq!(cleaned(&map, 2, 1, 0), [INVALID; 4]);
+        let map = [9, 5, 5, 9];
+        assert_eq!(cleaned(&map, 2, 1, 0), [INVALID; 4]);
+        assert_eq!(cleaned(&[5, 9, 5, 9], 2, 1, 0), [5, 9, 5, 9], "columns do");
+    }
+
+    #[test]
+    fn neighbours_are_compared_with_each_other() {
+        // A ramp is one region although its ends are far apart.
+        assert_eq!(cleaned(&[1, 2, 3, 4], 4, 3, 1), [1, 2, 3, 4]);
+        assert_eq!(cleaned(&[1, 2, 4, 5], 4, 3, 1), [INVALID; 4]);
+    }
+
+    #[test]
+    fn invalid_pixels_separate() {
+        assert_eq!(cleaned(&[3, INVALID, 3, 3], 4, 1, 9), [INVALID, INVALID, 3, 3]);
+        assert_eq!(cleaned(&[0, INVALID, 0], 3, 1, 9), [INVALID; 3], "not even to a close value");
+    }
+
+    #[test]
+    fn differences_are_in_pixels() {
+        let params = Params::default();
+        for (step, whole) in [(16, true), (17, false)] {
+            let mut map = [32, 32 + step];
+            remove_speckles(&mut map, 2, Speckle { max_size: 1, max_diff: 1 }, &params);
+            assert_eq!(map == [32, 32 + step], whole);
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The command line.
+
+use std::{fmt, path::PathBuf, str::FromStr};
+
+use clap::{
+    Args, Parser, Subcommand, ValueHint,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use serde::de::DeserializeOwned;
+use stereo_host::{Backend, Census, Compat, Error, Options, Params, Paths, Scene, Speckle, io::Encoding};
+
+/// Dense stereo matching of rectified pairs.
+#[derive(Debug, Parser)]
+#[command(name = "stereo", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// More detail on standard error; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Errors only on standard error: no messages, no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stereo demo --out out                                 a rendered pair, matched and scored
+  stereo match left.png right.png -o map.pfm --fill     a map of float disparities without holes
+  stereo eval --data ../shared/data/middlebury          scores against ground truth
+  stereo bench --size 1280x720 --disparities 128        how fast it is here
+  stereo info                                           what can run here, and why not the rest
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Match a rectified pair into a disparity map
+    Match(MatchCommand),
+    /// Render a pair, match it, and write inputs, map, previews and score
+    Demo(DemoCommand),
+    /// Score the matcher on scenes with ground truth
+    Eval(EvalCommand),
+    /// Time the matcher on a rendered pair
+    Bench(BenchCommand),
+    /// Show the version, the CPU's features and the backends
+    Info(InfoCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  stereo completions bash > ~/.local/share/bash-completion/completions/stereo")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stereo match left.png right.png -o map.pfm
+  stereo match left.png right.png -o map.png --encoding kitti --color
+  stereo match l.pgm r.pgm -o map.tif --encoding raw16 --disparities 256 --min-disparity -32
+  stereo match left.png right.png -o map.png --compat libsgm --disparities 64 --encoding raw16
+  stereo match left.png right.png -o map.pfm --backend cpu --json | jq .stages")]
+pub struct MatchCommand {
+    /// The left image: PNG, PGM/PPM, JPEG, TIFF or BMP, 8 or 16 bits, grey or colour
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub left: PathBuf,
+    /// The right image, of the same size and depth
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub right: PathBuf,
+    /// The map to write: .pfm, .png, .tif or .tiff
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// How the map is stored: pfm; kitti (16 bits, disparity times 256, 0 invalid); middlebury=SCALE (8 bits,
+    /// disparity times SCALE, 0 invalid); raw16 (the fixed-point values, two's complement)
+    /// [default: pfm for .pfm, kitti for .png and .tif]
+    #[arg(long, value_name = "ENCODING")]
+    pub encoding: Option<Encoding>,
+    /// Also write a coloured preview with a legend [default file: OUT's name with _color.png]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    pub color: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    pub matching: MatchArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Write a report for machines to standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stereo demo --out out
+  stereo demo --out out --size 320x240 --disparities 32 --seed 7 --fill")]
+pub struct DemoCommand {
+    /// The folder to write to; made when it does not exist
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// The images' size
+    #[arg(long, value_name = "WxH", default_value_t = Size { width: 640, height: 480 })]
+    pub size: Size,
+    /// Chooses the scene
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub matching: MatchArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Write a report for machines to standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A score counts non-occluded pixels: those where both views' ground truth is known and agrees within a pixel.
+  dense bad-T   share without an estimate or off by more than T pixels
+  given bad-T   the same among the pixels that have an estimate
+  density       share that has an estimate
+  error         mean distance from the truth, in pixels, where there is an estimate
+
+Examples:
+  stereo eval --data ../shared/data/middlebury --fill
+  stereo eval --data ../shared/data/middlebury/Teddy --paths 4 --json
+  stereo eval --left l.png --right r.png --truth-left dl.pfm --truth-right dr.pfm --disparities 256")]
+pub struct EvalCommand {
+    /// A folder of scenes, or one scene's folder: im2, im6, disp2, disp6 (truth times 4, 60 disparities) or
+    /// view1, view5, disp1, disp5 (truth times 3, 80 disparities)
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "left")]
+    #[arg(conflicts_with_all = ["left", "right", "truth_left", "truth_right"])]
+    pub data: Option<PathBuf>,
+    /// One scene's left image, instead of --data
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(requires_all = ["right", "truth_left", "truth_right"])]
+    pub left: Option<PathBuf>,
+    /// Its right image
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "left")]
+    pub right: Option<PathBuf>,
+    /// Its left view's ground truth
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "left")]
+    pub truth_left: Option<PathBuf>,
+    /// Its right view's ground truth
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "left")]
+    pub truth_right: Option<PathBuf>,
+    /// How that ground truth is stored: pfm, kitti or middlebury=SCALE [default: by extension, as for match]
+    #[arg(long, value_name = "ENCODING", requires = "left")]
+    pub truth_encoding: Option<Encoding>,
+    #[command(flatten)]
+    pub matching: MatchArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Write the scores for machines (shares from 0 to 1) instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stereo bench --size 1920x1080 --disparities 128 --paths 8 --iterations 50
+  stereo bench --size 640x480 --disparities 64 --backend cpu --threads 1 --json")]
+pub struct BenchCommand {
+    /// The images' size
+    #[arg(long, value_name = "WxH", default_value_t = Size { width: 1920, height: 1080 })]
+    pub size: Size,
+    /// How often to match; the stages are timed in as many runs of their own
+    #[arg(short, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub iterations: u32,
+    /// Runs before the first measured one
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub warmup: u32,
+    #[command(flatten)]
+    pub matching: MatchArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Write the result for machines instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct InfoCommand {
+    /// Write it for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is computed. A flag that is not given keeps the preset's value.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Matching")]
+pub struct MatchArgs {
+    /// Disparities to search, 1 to 1024 [default: 128; a scene's own where it has one]
+    #[arg(short, long, value_name = "D")]
+    pub disparities: Option<u32>,
+    /// The smallest disparity to search, in pixels [default: 0]
+    #[arg(short, long, value_name = "M", allow_negative_numbers = true)]
+    pub min_disparity: Option<i32>,
+    /// Path directions [default: 8]
+    #[arg(long, value_name = "N", value_parser = named::<Paths>(["4", "8"]))]
+    pub paths: Option<Paths>,
+    /// Penalty for a disparity step of one [default: 10]
+    #[arg(long, value_name = "P1")]
+    pub p1: Option<u16>,
+    /// Penalty for a larger step; with the largest census cost at most 255 [default: 120]
+    #[arg(long, value_name = "P2")]
+    pub p2: Option<u16>,
+    /// Lower P2 at the left image's edges [default: true; false with --compat libsgm]
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set)]
+    pub adaptive_p2: Option<bool>,
+    /// The census descriptor [default: 7x7; symmetric9x7 with --compat libsgm]
+    #[arg(long, value_name = "KIND", value_parser = named::<Census>(["7x7", "9x7", "symmetric9x7"]))]
+    pub census: Option<Census>,
+    /// How clearly the best disparity must win, 0 to 1; 1 switches the check off [default: 0.95]
+    #[arg(long, value_name = "U", allow_hyphen_values = true)]
+    pub uniqueness: Option<f32>,
+    /// Whole disparities, without 4 fractional bits
+    #[arg(long)]
+    pub no_subpixel: bool,
+    /// Largest difference between left and right map in pixels; negative switches the check off [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub lr_max_diff: Option<i32>,
+    /// Make pixels of intensity 0 in the left image invalid
+    #[arg(long)]
+    pub mask_zero: bool,
+    /// Make regions of at most this many pixels invalid
+    #[arg(long, value_name = "PIXELS")]
+    pub speckle_size: Option<u32>,
+    /// Neighbours of one region differ by at most this many pixels [default: 1]
+    #[arg(long, value_name = "N", requires = "speckle_size")]
+    pub speckle_diff: Option<u32>,
+    /// Fill invalid pixels from their row
+    #[arg(long)]
+    pub fill: bool,
+    /// The preset of another matcher: libsgm gives libSGM's bytes
+    #[arg(long, value_name = "WHOSE", value_parser = named::<Compat>(["none", "libsgm"]))]
+    pub compat: Option<Compat>,
+}
+
+/// `--speckle-size` alone: neighbours belong together up to a step of one, as `--p1` has it.
+const DEFAULT_SPECKLE_DIFF: u32 = 1;
+
+impl MatchArgs {
+    /// The preset, changed by the flags that were given. The matcher validates the result.
+    pub fn to_params(&self) -> Params {
+        let preset = match self.compat.unwrap_or_default() {
+            Compat::None => Params::default(),
+            Compat::LibSgm => Params::libsgm(),
+        };
+        let speckle = self
+            .speckle_size
+            .map(|max_size| Speckle { max_size, max_diff: self.speckle_diff.unwrap_or(DEFAULT_SPECKLE_DIFF) });
+        Params {
+            disparities: self.disparities.unwrap_or(preset.disparities),
+            min_disparity: self.min_disparity.unwrap_or(preset.min_disparity),
+            paths: self.paths.unwrap_or(preset.paths),
+            p1: self.p1.unwrap_or(preset.p1),
+            p2: self.p2.unwrap_or(preset.p2),
+            adaptive_p2: self.adaptive_p2.unwrap_or(preset.adaptive_p2),
+            census: self.census.unwrap_or(preset.census),
+            uniqueness: self.uniqueness.unwrap_or(preset.uniqueness),
+            subpixel: preset.subpixel && !self.no_subpixel,
+            lr_max_diff: self.lr_max_diff.unwrap_or(preset.lr_max_diff),
+            mask_zero: preset.mask_zero || self.mask_zero,
+            speckle: speckle.or(preset.speckle),
+            fill: preset.fill || self.fill,
+            ..preset
+        }
+    }
+
+    /// As [`MatchArgs::to_params`], with the scene's own range where no flag gives another.
+    pub fn to_params_for(&self, scene: &Scene) -> Params {
+        let with_range = Self {
+            disparities: self.disparities.or(Some(scene.disparities)),
+            min_disparity: self.min_disparity.or(Some(scene.min_disparity)),
+            ..self.clone()
+        };
+        with_range.to_params()
+    }
+}
+
+/// Where it is computed; no flag here changes a byte of the map.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Running")]
+pub struct RunArgs {
+    /// Where to run; auto takes the best one available (see `stereo info`)
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = backends())]
+    pub backend: Backend,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Measure and show every stage
+    #[arg(long)]
+    pub timing: bool,
+}
+
+impl RunArgs {
+    pub fn to_options(&self, timing: bool) -> Options {
+        Options { backend: self.backend, threads: self.threads, timing }
+    }
+}
+
+/// Width and height, written as `640x480`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    pub width: usize,
+    pub height: usize,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.width, self.height)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+        sides.map(|(width, height)| Self { width, height }).ok_or_else(|| "expected a size like 640x480".to_owned())
+    }
+}
+
+/// Values by the names that the library's reports give them.
+fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names.into_iter().map(clap::builder::PossibleValue::new))
+        .try_map(|name| serde_json::from_value(name.into()))
+}
+
+fn backends() -> impl TypedValueParser<Value = Backend> {
+    let names = [Backend::Auto].into_iter().chain(Backend::ALL).map(Backend::name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Backend>().map_err(|e: Error| e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn params(flags: &str) -> Params {
+        let line = format!("stereo match l.png r.png -o m.pfm {flags}");
+        let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
+        let Command::Match(args) = cli.command else { panic!("match") };
+        args.matching.to_params()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_flag_is_the_preset() {
+        assert_eq!(params(""), Params::default());
+        assert_eq!(params("--compat libsgm"), Params::libsgm());
+        assert_eq!(params("--compat none"), Params::default());
+    }
+
+    #[test]
+    fn every_flag_reaches_its_parameter() {
+        let flags = "--disparities 64 --min-disparity -5 --paths 4 --p1 3 --p2 99 --adaptive-p2 false --census 9x7 \
+                     --uniqueness 0.9 --no-subpixel --lr-max-diff -1 --mask-zero --speckle-size 50 --speckle-diff 2 --fill";
+        let expected = Params {
+            disparities: 64,
+            min_disparity: -5,
+            paths: Paths::Four,
+            p1: 3,
+            p2: 99,
+            adaptive_p2: false,
+            census: Census::Window9x7,
+            uniqueness: 0.9,
+            subpixel: false,
+            lr_max_diff: -1,
+            mask_zero: true,
+            speckle: Some(Speckle { max_size: 50, max_diff: 2 }),
+            fill: true,
+            ..Params::default()
+        };
+        assert_eq!(params(flags), expected);
+        let changed = params("--compat libsgm --adaptive-p2 true --census 7x7");
+        assert_eq!(changed, Params { adaptive_p2: true, census: Census::Window7x7, ..Params::libsgm() });
+    }
+
+    #[test]
+    fn names_are_the_reports() {
+        for census in ["7x7", "9x7", "symmetric9x7"] {
+            let value = serde_json::to_value(params(&format!("--census {census}")).census).unwrap();
+            assert_eq!(value, census);
+        }
+        for (text, size) in [("640x480", Some((640, 480))), ("640", None), ("x", None), ("-1x5", None), ("1x2x3", None)]
+        {
+            assert_eq!(text.parse::<Size>().ok().map(|s| (s.width, s.height)), size);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The device code: which PTX there is and which of it a device and its driver take.
+
+use std::{
+    borrow::Cow,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::device::CudaVersion;
+use crate::{Error, Result};
+
+/// The environment variable that names a folder whose PTX replaces the embedded one.
+pub const PTX_DIR_VARIABLE: &str = "STEREO_PTX_DIR";
+
+/// The PTX that this crate carries: the architecture (90 for `sm_90`) and the text, lowest first.
+/// `cargo xtask build-ptx` writes the files.
+pub const EMBEDDED: &[(u32, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded_ptx.rs"));
+
+/// Where the device code comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum PtxSource {
+    /// The PTX that was built into this crate.
+    #[default]
+    Embedded,
+    /// The `stereo_sm*.ptx` files of a folder, for trying kernels without rebuilding this crate.
+    Folder(PathBuf),
+}
+
+impl PtxSource {
+    /// The folder named by `STEREO_PTX_DIR`, else the embedded PTX.
+    pub fn from_env() -> Self {
+        match std::env::var_os(PTX_DIR_VARIABLE) {
+            Some(folder) if !folder.is_empty() => Self::Folder(folder.into()),
+            _ => Self::Embedded,
+        }
+    }
+
+    /// All images of the source, lowest architecture first.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the folder or a file cannot be read, [`Error::Format`] for a file that is not PTX.
+    pub fn images(&self) -> Result<Vec<Ptx>> {
+        match self {
+            Self::Embedded => EMBEDDED
+                .iter()
+                .map(|&(arch, text)| Ptx::parse(arch, text.into(), format!("embedded sm_{arch}")))
+                .collect(),
+            Self::Folder(folder) => read_folder(folder),
+        }
+    }
+
+    /// Where to get PTX when there is none that fits.
+    fn missing(&self) -> String {
+        match self {
+            Self::Embedded => "this build carries no GPU code: run `cargo xtask build-ptx` and build again".to_owned(),
+            Self::Folder(folder) => {
+                format!("{PTX_DIR_VARIABLE} = {} holds no stereo_sm*.ptx", folder.display())
+            }
+        }
+    }
+
+    /// The image for a device of compute capability `capability` under a driver of version `driver`:
+    /// of those that both take, the one of the highest architecture. PTX runs on its own and on every
+    /// later architecture.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] says what is too old or missing; also as [`PtxSource::images`].
+    pub fn choose(&self, capability: (u32, u32), driver: CudaVersion) -> Result<Ptx> {
+        let images = self.images()?;
+        if images.is_empty() {
+            return Err(unavailable(self.missing()));
+        }
+        best(images, capability, driver).map_err(unavailable)
+    }
+}
+
+/// PTX for one architecture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ptx {
+    arch: u32,
+    isa: (u32, u32),
+    text: Cow<'static, str>,
+}
+
+impl Ptx {
+    /// Takes PTX for architecture `arch` (90 for `sm_90`). `origin` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Format`] when the text has no `.version` directive or contains a NUL.
+    pub fn parse(arch: u32, text: Cow<'static, str>, origin: impl AsRef<Path>) -> Result<Self> {
+        let refuse = |reason: &str| Error::Format { path: origin.as_ref().to_owned(), reason: reason.to_owned() };
+        if text.contains('\0') {
+            return Err(refuse("not PTX: it contains a NUL character"));
+        }
+        let isa = isa_version(&text).ok_or_else(|| refuse("not PTX: no line `.version <major>.<minor>`"))?;
+        Ok(Self { arch, isa, text })
+    }
+
+    /// The lowest architecture that runs it: 90 for `sm_90`.
+    pub fn arch(&self) -> u32 {
+        self.arch
+    }
+
+    /// The version of the PTX instruction set that it is written in.
+    pub fn isa(&self) -> (u32, u32) {
+        self.isa
+    }
+
+    /// The first CUDA version whose driver compiles it.
+    pub fn needed_driver(&self) -> CudaVersion {
+        first_cuda_version(self.isa)
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+fn unavailable(reason: String) -> Error {
+    Error::Unavailable { backend: crate::Backend::Cuda.name(), reason }
+}
+
+fn read_folder(folder: &Path) -> Result<Vec<Ptx>> {
+    let fail = |path: &Path, source| Error::File { path: path.to_owned(), action: "cannot read", source };
+    let mut images = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|e| fail(folder, e))? {
+        let path = entry.map_err(|e| fail(folder, e))?.path();
+        if let Some(arch) = arch_of_file(&path) {
+            let text = fs::read_to_string(&path).map_err(|e| fail(&path, e))?;
+            images.push(Ptx::parse(arch, text.into(), &path)?);
+        }
+    }
+    images.sort_by_key(Ptx::arch);
+    Ok(images)
+}
+
+/// The 90 of `stereo_sm90.ptx`.
+fn arch_of_file(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.strip_prefix("stereo_sm")?.strip_suffix(".ptx")?.parse().ok()
+}
+
+fn isa_version(text: &str) -> Option<(u32, u32)> {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(".version"))?;
+    let (major, minor) = line.split_whitespace().next()?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The CUDA release that introduced a version of PTX (PTX ISA manual, chapter "Release Notes").
+fn first_cuda_version((major, minor): (u32, u32)) -> CudaVersion {
+    let (cuda_major, cuda_minor) = match (major, minor) {
+        (..=5, _) => (8, 0),
+        (6, ..=2) => (9, minor),
+        (6, _) => (10, minor - 3),
+        (7, _) => (11, minor),
+        (8, ..=5) => (12, minor),
+        // CUDA 12.6 brought no new PTX.
+        (8, _) => (12, minor + 1),
+        (_, _) => (major + 4, minor),
+    };
+    CudaVersion { major: cuda_major, minor: cuda_minor }
+}
+
+fn best(images: Vec<Ptx>, capability: (u32, u32), driver: CudaVersion) -> Result<Ptx, String> {
+    let (major, minor) = capability;
+    let lowest = images.iter().map(Ptx::arch).min().unwrap_or_default();
+    let mut fitting: Vec<_> = images.into_iter().filter(|image| image.arch <= major * 10 + minor).collect();
+    if fitting.is_empty() {
+        return Err(format!(
+            "the GPU's compute capability is {major}.{minor}, the GPU code needs at least {}.{}",
+            lowest / 10,
+            lowest % 10
+        ));
+    }
+    let least = fitting.iter().map(Ptx::needed_driver).min();
+    fitting.retain(|image| image.needed_driver() <= driver);
+    fitting.into_iter().max_by_key(Ptx::arch).ok_or_else(|| {
+        let least = least.map(|version| version.to_string()).unwrap_or_default();
+        format!(
+            "the NVIDIA driver is too old: it supports CUDA {driver}, the GPU code needs CUDA {least}; update the driver"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(arch: u32, isa: (u32, u32)) -> Ptx {
+        let text = format!("// comment\n.version {}.{}\n.target sm_{arch}\n", isa.0, isa.1);
+        Ptx::parse(arch, text.into(), "test").unwrap()
+    }
+
+    const fn cuda(major: u32, minor: u32) -> CudaVersion {
+        CudaVersion { major, minor }
+    }
+
+    #[test]
+    fn embedded_images_are_ptx() {
+        let images = PtxSource::Embedded.images().unwrap();
+        assert_eq!(images.len(), EMBEDDED.len());
+        for image in images {
+            assert!(image.text().contains(&format!(".target sm_{}", image.arch())), "sm_{}", image.arch());
+        }
+    }
+
+    #[test]
+    fn isa_versions_name_their_cuda_release() {
+        let cases = [
+            ((6, 2), cuda(9, 2)),
+            ((6, 3), cuda(10, 0)),
+            ((6, 5), cuda(10, 2)),
+            ((7, 8), cuda(11, 8)),
+            ((8, 0), cuda(12, 0)),
+            ((8, 5), cuda(12, 5)),
+            ((8, 6), cuda(12, 7)),
+            ((8, 8), cuda(12, 9)),
+            ((9, 0), cuda(13, 0)),
+        ];
+        for (isa, version) in cases {
+            assert_eq!(image(75, isa).needed_driver(), version, "{isa:?}");
+        }
+    }
+
+    #[test]
+    fn the_highest_architecture_that_device_and_driver_take() {
+        let all = || vec![image(75, (6, 3)), image(80, (7, 0)), image(90, (8, 6)), image(100, (8, 6))];
+        let arch = |capability, driver| best(all(), capability, driver).map(|ptx| ptx.arch());
+        assert_eq!(arch((7, 5), cuda(12, 8)), Ok(75));
+        assert_eq!(arch((8, 9), cuda(12, 8)), Ok(80));
+        assert_eq!(arch((9, 0), cuda(13, 0)), Ok(90));
+        assert_eq!(arch((12, 0), cuda(13, 0)), Ok(100));
+        assert_eq!(arch((9, 0), cuda(12, 4)), Ok(80), "an older driver takes the older instruction set");
+        let old = arch((9, 0), cuda(9, 2)).unwrap_err();
+        assert!(old.contains("supports CUDA 9.2") && old.contains("needs CUDA 10.0"), "{old}");
+        let weak = arch((6, 1), cuda(12, 8)).unwrap_err();
+        assert!(weak.contains("6.1") && weak.contains("7.5"), "{weak}");
+    }
+
+    #[test]
+    fn folders_replace_the_embedded_images() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = PtxSource::Folder(folder.path().to_owned());
+        let none = source.choose((9, 0), cuda(13, 0)).unwrap_err().to_string();
+        assert!(none.contains("holds no stereo_sm*.ptx"), "{none}");
+        fs::write(folder.path().join("stereo_sm90.ptx"), ".version 8.6\n.target sm_90\n").unwrap();
+        fs::write(folder.path().join("stereo_sm75.ptx"), "  .version 6.3\n.target sm_75\n").unwrap();
+        fs::write(folder.path().join("notes.txt"), "not looked at").unwrap();
+        assert_eq!(source.images().unwrap().iter().map(Ptx::arch).collect::<Vec<_>>(), [75, 90]);
+        assert_eq!(source.choose((9, 0), cuda(13, 0)).unwrap().isa(), (8, 6));
+        fs::write(folder.path().join("stereo_sm80.ptx"), "hello").unwrap();
+        let bad = source.images().unwrap_err().to_string();
+        assert!(bad.contains("stereo_sm80.ptx") && bad.contains(".version"), "{bad}");
+        let absent = PtxSource::Folder(folder.path().join("absent")).images().unwrap_err().to_string();
+        assert!(absent.contains("absent: cannot read"), "{absent}");
+    }
+}

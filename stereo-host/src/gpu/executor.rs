@@ -1,0 +1,100 @@
+//! What a GPU pipeline needs of the machine it runs on.
+
+use stereo_kernels::{
+    gpu::global::{Element, Global, GlobalMut},
+    kernel::{Args, Entry},
+};
+
+use crate::{Result, StageReport};
+
+/// What device memory holds.
+#[cfg(cuda)]
+pub(crate) trait Value: Element + Default + Send + crate::cuda::DeviceCopy {}
+#[cfg(cuda)]
+impl<T: Element + Default + Send + crate::cuda::DeviceCopy> Value for T {}
+
+/// What device memory holds.
+#[cfg(not(cuda))]
+pub(crate) trait Value: Element + Default + Send {}
+#[cfg(not(cuda))]
+impl<T: Element + Default + Send> Value for T {}
+
+/// Blocks in x and y, threads a block, and bytes of dynamic shared memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) grid: (u32, u32),
+    pub(crate) block: u32,
+    pub(crate) shared: u32,
+}
+
+/// The stream that a frame begins and ends on.
+pub(crate) const MAIN: usize = 0;
+
+/// Streams of an executor: [`MAIN`] and one per path direction.
+pub(crate) const STREAMS: usize = 9;
+
+/// A machine that runs kernels in order on each of [`STREAMS`] streams.
+///
+/// Everything is queued; only [`Executor::download`] waits.
+pub(crate) trait Executor: Send + Sized + 'static {
+    /// Device memory of `T`, zero at first.
+    type Memory<T: Value>: Send;
+    /// A recorded sequence of launches.
+    type Recording: Send;
+
+    /// The device's name for the report.
+    fn device(&self) -> String;
+
+    /// Checks that all `buffers` (name and bytes) fit together. `advice` says what would fit, given
+    /// the free bytes.
+    fn check_memory(&self, buffers: &[(&str, u64)], advice: impl FnOnce(u64) -> String) -> Result<()>;
+
+    /// Allocates `len` elements.
+    fn allocate<T: Value>(&self, len: usize) -> Result<Self::Memory<T>>;
+
+    /// The elements from `from` on, for reading.
+    fn view<T: Value>(memory: &Self::Memory<T>, from: usize) -> Global<T>;
+
+    /// The elements from `from` on, for writing.
+    fn view_mut<T: Value>(memory: &Self::Memory<T>, from: usize) -> GlobalMut<T>;
+
+    /// Sets every bit, on `stream`.
+    fn fill_ones(&self, stream: usize, memory: &Self::Memory<u32>) -> Result<()>;
+
+    /// Copies `height` rows of `width` elements, `stride` apart, to the start of `memory`, on [`MAIN`].
+    fn upload<T: Value>(
+        &self,
+        rows: &[T],
+        stride: usize,
+        width: usize,
+        height: usize,
+        memory: &mut Self::Memory<T>,
+    ) -> Result<()>;
+
+    /// Waits for [`MAIN`] and copies the start of `memory` to `target`.
+    fn download<T: Value>(&self, memory: &mut Self::Memory<T>, target: &mut [T]) -> Result<()>;
+
+    /// Queues a kernel on `stream`.
+    ///
+    /// # Safety
+    /// Every element that the kernel touches lies in the memory that `args` view, and no work that is
+    /// not ordered with it writes what it reads or touches what it writes.
+    unsafe fn launch<A: Args>(
+        &self,
+        stream: usize,
+        stage: &'static str,
+        entry: Entry<A>,
+        shape: Shape,
+        args: A,
+    ) -> Result<()>;
+
+    /// What is queued on `later` from now on waits for what is on `earlier` now.
+    fn order(&self, earlier: usize, later: usize) -> Result<()>;
+
+    /// Queues what `queue` queues. Where that is faster it is recorded the first time and replayed
+    /// from `recording` after that, so it must be the same every time.
+    fn replay(&self, recording: &mut Option<Self::Recording>, queue: impl FnOnce(&Self) -> Result<()>) -> Result<()>;
+
+    /// The times of the stages since the last call, when timing is on and the work is done.
+    fn take_stages(&self) -> Result<Vec<StageReport>>;
+}

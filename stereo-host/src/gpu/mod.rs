@@ -1,0 +1,15 @@
+//! The matcher on a GPU: one pipeline of kernel launches, written over [`executor::Executor`], so
+//! that the driver and the emulator run the very same sequence.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `executor` | what a pipeline needs of a machine: memory, launches, order |
+//! | `on_cuda` | the executor on an NVIDIA GPU, over [`crate::cuda`] |
+//! | `on_emulator` | the executor on the kernels' host build |
+//! | `sgm` | the SGM pipeline: buffers, launches, post-processing |
+
+pub(crate) mod executor;
+#[cfg(cuda)]
+pub(crate) mod on_cuda;
+pub(crate) mod on_emulator;
+pub(crate) mod sgm;

@@ -1,0 +1,501 @@
+//! SGM as a sequence of kernel launches.
+
+use stereo_kernels::{
+    aggregate::{self, Aggregate},
+    census::{self, Census},
+    consistency::{self, Consistency},
+    cost::{self, Cost},
+    kernel::Entry,
+    layout::{self, CHUNK},
+    median::{self, Median},
+    penalty::{self, Penalty},
+    winner::{self, Winner},
+};
+
+use super::executor::{Executor, MAIN, Shape, Value};
+use crate::{
+    Census as CensusKind, Compat, Direction, DisparityMap, GrayView, Params, Paths, Pixels, Report, Result,
+    SUBPIXEL_BITS, StageReport,
+    matcher::Engine,
+    reference::{self, stage},
+};
+
+/// The stage that makes the images of `P2`; the reference computes them inside the aggregation.
+const PENALTY_STAGE: &str = "penalty";
+
+/// Threads per block of the path aggregation: small blocks spread evenly over the multiprocessors.
+const AGGREGATE_BLOCK: u32 = 64;
+
+/// The SGM matcher on an executor.
+pub(crate) struct GpuSgm<E: Executor> {
+    executor: E,
+    params: Params,
+    size: Size,
+    buffers: Buffers<E>,
+    images8: Option<Images<E, u8>>,
+    images16: Option<Images<E, u16>>,
+}
+
+/// What the launches are made for.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    width: u32,
+    height: u32,
+    padded: u32,
+    lanes: u32,
+}
+
+impl Size {
+    fn new(width: usize, height: usize, params: &Params) -> Self {
+        let padded = layout::padded(params.disparities);
+        // Sides are at most `MAX_SIDE`.
+        Self { width: width as u32, height: height as u32, padded, lanes: layout::lanes(padded) }
+    }
+
+    fn pixels(self) -> usize {
+        self.width as usize * self.height as usize
+    }
+
+    fn volume(self) -> usize {
+        self.pixels() * self.padded as usize
+    }
+
+    fn penalty_image(self) -> usize {
+        self.pixels() + penalty::tail(self.width as usize)
+    }
+
+    /// A grid of one thread per pixel of a row, one row of blocks per row of the image.
+    fn rows(self, block: u32) -> Shape {
+        Shape { grid: (self.width.div_ceil(block), self.height), block, shared: 0 }
+    }
+}
+
+/// The images of one depth, and the launches recorded for them.
+struct Images<E: Executor, T: Value> {
+    left: E::Memory<T>,
+    right: E::Memory<T>,
+    recording: Option<E::Recording>,
+}
+
+struct Buffers<E: Executor> {
+    descriptors_left: E::Memory<u64>,
+    descriptors_right: E::Memory<u64>,
+    matching: E::Memory<u8>,
+    penalties: E::Memory<u8>,
+    path_costs: E::Memory<u8>,
+    thresholds: E::Memory<u16>,
+    left: E::Memory<u16>,
+    left_median: E::Memory<u16>,
+    right: E::Memory<u32>,
+    right_median: E::Memory<u16>,
+    disparities: E::Memory<i16>,
+}
+
+/// The device memory of a matcher, as name and bytes; images counted at 16 bits.
+fn memory_needs(size: Size, paths: Paths) -> [(&'static str, u64); 7] {
+    let (pixels, volume) = (size.pixels() as u64, size.volume() as u64);
+    [
+        ("images", 2 * 2 * pixels),
+        ("census descriptors", 2 * 8 * pixels),
+        ("matching costs", volume),
+        ("path costs", paths.count() as u64 * volume),
+        ("penalties", axes(paths) as u64 * size.penalty_image() as u64),
+        ("maps", (2 + 2 + 4 + 2) * pixels),
+        ("result", 2 * pixels),
+    ]
+}
+
+/// Bytes that [`memory_needs`] adds up to.
+fn total_need(width: usize, height: usize, params: &Params) -> u64 {
+    memory_needs(Size::new(width, height, params), params.paths).iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// What would fit `free` bytes instead.
+fn advice(width: usize, height: usize, params: &Params, free: u64) -> String {
+    let fits = |params: &Params| total_need(width, height, params) <= free;
+    let mut fitting = Vec::new();
+    if params.paths == Paths::Eight && fits(&Params { paths: Paths::Four, ..params.clone() }) {
+        fitting.push("4 paths".to_owned());
+    }
+    let smaller = (0..10).map(|power| CHUNK << power).rev().filter(|&d| d < params.disparities);
+    if let Some(d) = smaller.into_iter().find(|&d| fits(&Params { disparities: d, ..params.clone() })) {
+        fitting.push(format!("{d} disparities"));
+    }
+    let rows = (1..height).rev().find(|&rows| total_need(width, rows, params) <= free);
+    if let Some(rows) = rows {
+        fitting.push(format!("tiles of {rows} rows"));
+    }
+    match fitting.is_empty() {
+        true => "nothing of this width fits".to_owned(),
+        false => format!("{} would fit", fitting.join(" or ")),
+    }
+}
+
+/// Axes of the aggregated directions.
+fn axes(paths: Paths) -> usize {
+    paths.count() / 2
+}
+
+/// A pixel type with the kernels that read it.
+trait Pixel: Value + Into<u32> {
+    fn census(kind: CensusKind) -> Entry<Census<Self>>;
+    const PENALTY: Entry<Penalty<Self>>;
+    const CONSISTENCY: Entry<Consistency<Self>>;
+}
+
+impl Pixel for u8 {
+    fn census(kind: CensusKind) -> Entry<Census<Self>> {
+        match kind {
+            CensusKind::Window7x7 => census::census_7x7_u8,
+            CensusKind::Window9x7 => census::census_9x7_u8,
+            CensusKind::Symmetric9x7 => census::census_symmetric_u8,
+        }
+    }
+    const PENALTY: Entry<Penalty<Self>> = penalty::penalty_u8;
+    const CONSISTENCY: Entry<Consistency<Self>> = consistency::consistency_u8;
+}
+
+impl Pixel for u16 {
+    fn census(kind: CensusKind) -> Entry<Census<Self>> {
+        match kind {
+            CensusKind::Window7x7 => census::census_7x7_u16,
+            CensusKind::Window9x7 => census::census_9x7_u16,
+            CensusKind::Symmetric9x7 => census::census_symmetric_u16,
+        }
+    }
+    const PENALTY: Entry<Penalty<Self>> = penalty::penalty_u16;
+    const CONSISTENCY: Entry<Consistency<Self>> = consistency::consistency_u16;
+}
+
+impl<E: Executor> GpuSgm<E> {
+    /// A matcher for a size; `params` were validated.
+    pub(crate) fn new(executor: E, width: usize, height: usize, params: &Params) -> Result<Self> {
+        let size = Size::new(width, height, params);
+        executor.check_memory(&memory_needs(size, params.paths), |free| advice(width, height, params, free))?;
+        let pixels = size.pixels();
+        let thresholds = thresholds(params.uniqueness);
+        let mut buffers = Buffers {
+            descriptors_left: executor.allocate(pixels)?,
+            descriptors_right: executor.allocate(pixels)?,
+            matching: executor.allocate(size.volume())?,
+            penalties: executor.allocate(axes(params.paths) * size.penalty_image())?,
+            path_costs: executor.allocate(params.paths.count() * size.volume())?,
+            thresholds: executor.allocate(thresholds.len())?,
+            left: executor.allocate(pixels)?,
+            left_median: executor.allocate(pixels)?,
+            right: executor.allocate(pixels)?,
+            right_median: executor.allocate(pixels)?,
+            disparities: executor.allocate(pixels)?,
+        };
+        executor.upload(&thresholds, thresholds.len(), thresholds.len(), 1, &mut buffers.thresholds)?;
+        Ok(Self { executor, params: params.clone(), size, buffers, images8: None, images16: None })
+    }
+
+    /// Uploads a pair and queues its match.
+    fn run<T: Pixel>(
+        executor: &E,
+        params: &Params,
+        size: Size,
+        buffers: &Buffers<E>,
+        slot: &mut Option<Images<E, T>>,
+        (left, right): (&[T], &[T]),
+        (left_stride, right_stride): (usize, usize),
+    ) -> Result<()> {
+        let images = match slot {
+            Some(images) => images,
+            None => slot.insert(Images {
+                left: executor.allocate(size.pixels())?,
+                right: executor.allocate(size.pixels())?,
+                recording: None,
+            }),
+        };
+        let (width, height) = (size.width as usize, size.height as usize);
+        executor.upload(left, left_stride, width, height, &mut images.left)?;
+        executor.upload(right, right_stride, width, height, &mut images.right)?;
+        let Images { left, right, recording } = images;
+        executor.replay(recording, |executor| Launches { executor, params, size, buffers }.queue::<T>(left, right))
+    }
+
+    fn post_process(&self, map: &mut DisparityMap, stages: &mut Vec<StageReport>) {
+        let width = self.size.width as usize;
+        let mut report = Report::default();
+        if let Some(speckle) = self.params.speckle {
+            report.time(stage::SPECKLE, "cpu", || {
+                reference::remove_speckles(map.values_mut(), width, speckle, &self.params);
+            });
+        }
+        if self.params.fill {
+            report.time(stage::FILL, "cpu", || reference::fill(map.values_mut(), width, &self.params));
+        }
+        stages.append(&mut report.stages);
+    }
+}
+
+impl<E: Executor> Engine for GpuSgm<E> {
+    fn compute(
+        &mut self,
+        left: &GrayView<'_>,
+        right: &GrayView<'_>,
+        map: &mut DisparityMap,
+        report: &mut Report,
+    ) -> Result<()> {
+        let Self { executor, params, size, buffers, images8, images16 } = self;
+        let strides = (left.stride(), right.stride());
+        match (left.pixels(), right.pixels()) {
+            (Pixels::U8(l), Pixels::U8(r)) => Self::run(executor, params, *size, buffers, images8, (l, r), strides)?,
+            (Pixels::U16(l), Pixels::U16(r)) => Self::run(executor, params, *size, buffers, images16, (l, r), strides)?,
+            _ => unreachable!("the matcher has checked that both have the same depth"),
+        }
+        executor.download(&mut buffers.disparities, map.values_mut())?;
+        let mut stages = executor.take_stages()?;
+        self.post_process(map, &mut stages);
+        report.stages.append(&mut stages);
+        Ok(())
+    }
+
+    fn device(&self) -> String {
+        self.executor.device()
+    }
+}
+
+/// The launches of one frame.
+struct Launches<'a, E: Executor> {
+    executor: &'a E,
+    params: &'a Params,
+    size: Size,
+    buffers: &'a Buffers<E>,
+}
+
+impl<E: Executor> Launches<'_, E> {
+    /// Queues everything from the images to the map.
+    fn queue<T: Pixel>(&self, left: &E::Memory<T>, right: &E::Memory<T>) -> Result<()> {
+        let Self { executor, params, buffers, .. } = *self;
+        let (second, third) = (MAIN + 1, MAIN + 2);
+        executor.order(MAIN, second)?;
+        executor.order(MAIN, third)?;
+        self.penalties(third, left)?;
+        executor.fill_ones(third, &buffers.right)?;
+        self.census(MAIN, left, &buffers.descriptors_left)?;
+        self.census(second, right, &buffers.descriptors_right)?;
+        executor.order(second, MAIN)?;
+        self.cost(MAIN)?;
+        executor.order(third, MAIN)?;
+
+        // All directions start together; the first of the list, the horizontal ones, take longest.
+        let directions = params.paths.directions();
+        for (i, _) in directions.iter().enumerate() {
+            executor.order(MAIN, MAIN + 1 + i)?;
+        }
+        for (i, &direction) in directions.iter().enumerate() {
+            self.aggregate(MAIN + 1 + i, i, direction)?;
+        }
+        for (i, _) in directions.iter().enumerate() {
+            executor.order(MAIN + 1 + i, MAIN)?;
+        }
+
+        self.winner(MAIN)?;
+        executor.order(MAIN, second)?;
+        self.median(second, median::median_u32, &buffers.right, &buffers.right_median)?;
+        self.median(MAIN, median::median_u16, &buffers.left, &buffers.left_median)?;
+        executor.order(second, MAIN)?;
+        self.consistency(MAIN, left)
+    }
+
+    fn census<T: Pixel>(&self, stream: usize, image: &E::Memory<T>, descriptors: &E::Memory<u64>) -> Result<()> {
+        let Size { width, height, .. } = self.size;
+        let grid = (width.div_ceil(census::BLOCK), height.div_ceil(census::ROWS));
+        let shape = Shape { grid, block: census::BLOCK, shared: 0 };
+        let args = Census { image: E::view(image, 0), descriptors: E::view_mut(descriptors, 0), width, height };
+        // SAFETY: image and descriptors hold `width * height` elements.
+        unsafe { self.executor.launch(stream, stage::CENSUS, T::census(self.params.census), shape, args) }
+    }
+
+    fn penalties<T: Pixel>(&self, stream: usize, image: &E::Memory<T>) -> Result<()> {
+        let Size { width, height, .. } = self.size;
+        let grid = ((self.size.penalty_image() as u32).div_ceil(penalty::BLOCK), 1);
+        let args = Penalty {
+            image: E::view(image, 0),
+            penalties: E::view_mut(&self.buffers.penalties, 0),
+            width,
+            height,
+            axes: axes(self.params.paths) as u32,
+            p1: self.params.p1.into(),
+            p2: self.params.p2.into(),
+            adaptive: self.params.adaptive_p2.into(),
+        };
+        let shape = Shape { grid, block: penalty::BLOCK, shared: 0 };
+        // SAFETY: `penalties` holds one image with its tail per axis.
+        unsafe { self.executor.launch(stream, PENALTY_STAGE, T::PENALTY, shape, args) }
+    }
+
+    fn cost(&self, stream: usize) -> Result<()> {
+        let Size { width, height, padded, .. } = self.size;
+        let entry = match self.params.census {
+            CensusKind::Symmetric9x7 => cost::cost_symmetric,
+            CensusKind::Window7x7 | CensusKind::Window9x7 => cost::cost_centre,
+        };
+        let shape = Shape {
+            grid: (width.div_ceil(cost::tile(padded)), height),
+            block: cost::BLOCK,
+            shared: cost::shared_bytes(padded),
+        };
+        let args = Cost {
+            left: E::view(&self.buffers.descriptors_left, 0),
+            right: E::view(&self.buffers.descriptors_right, 0),
+            costs: E::view_mut(&self.buffers.matching, 0),
+            width,
+            disparities: self.params.disparities,
+            padded,
+            min_disparity: self.params.min_disparity,
+        };
+        // SAFETY: the volume holds `width * height * padded` bytes.
+        unsafe { self.executor.launch(stream, stage::COST, entry, shape, args) }
+    }
+
+    fn aggregate(&self, stream: usize, index: usize, direction: Direction) -> Result<()> {
+        let Size { width, height, padded, lanes } = self.size;
+        let (dx, dy) = direction.offset();
+        let (dx, dy) = (dx as i32, dy as i32);
+        let backward = dy < 0 || (dy == 0 && dx < 0);
+        let axis = if backward { (-dx, -dy) } else { (dx, dy) };
+        // Every direction or its opposite is an axis.
+        let image = penalty::AXES.iter().position(|&a| a == axis).unwrap_or_default();
+        let ahead = if backward { axis.1 as usize * width as usize } else { 0 };
+        let ahead = if backward { ahead.wrapping_add_signed(axis.0 as isize) } else { ahead };
+
+        let paths = if dy == 0 { height } else { width };
+        let shape = Shape { grid: ((paths * lanes).div_ceil(AGGREGATE_BLOCK), 1), block: AGGREGATE_BLOCK, shared: 0 };
+        let args = Aggregate {
+            matching: E::view(&self.buffers.matching, 0),
+            penalties: E::view(&self.buffers.penalties, image * self.size.penalty_image() + ahead),
+            path_costs: E::view_mut(&self.buffers.path_costs, index * self.size.volume()),
+            width,
+            height,
+            p1: self.params.p1.into(),
+            lanes,
+        };
+        // SAFETY: both volumes hold `width * height * padded` bytes; the penalties' tail is as long
+        // as the backward directions look ahead.
+        unsafe { self.executor.launch(stream, direction.stage(), aggregate::entry((dx, dy), padded), shape, args) }
+    }
+
+    fn winner(&self, stream: usize) -> Result<()> {
+        let Size { width, height, padded, lanes } = self.size;
+        let shape = Shape {
+            grid: (width.div_ceil(winner::tile(lanes)), height),
+            block: winner::BLOCK,
+            shared: winner::shared_bytes(lanes, padded),
+        };
+        let args = Winner {
+            path_costs: E::view(&self.buffers.path_costs, 0),
+            volume: self.size.volume(),
+            thresholds: E::view(&self.buffers.thresholds, 0),
+            left: E::view_mut(&self.buffers.left, 0),
+            right: E::view_mut(&self.buffers.right, 0),
+            width,
+            disparities: self.params.disparities,
+            right_shift: self.right_shift(),
+            subpixel: self.params.subpixel.into(),
+            lanes,
+        };
+        let entry = winner::entry(self.params.paths.count(), padded);
+        // SAFETY: the volumes hold `paths * volume` bytes, the maps `width * height` elements, the
+        // table `MAX_SUM + 1`.
+        unsafe { self.executor.launch(stream, stage::WINNER, entry, shape, args) }
+    }
+
+    fn median<T: Value>(
+        &self,
+        stream: usize,
+        entry: Entry<Median<T>>,
+        source: &E::Memory<T>,
+        target: &E::Memory<u16>,
+    ) -> Result<()> {
+        let Size { width, height, .. } = self.size;
+        let args = Median {
+            source: E::view(source, 0),
+            target: E::view_mut(target, 0),
+            width,
+            height,
+            zero_border: self.libsgm().into(),
+        };
+        // SAFETY: both maps hold `width * height` elements.
+        unsafe { self.executor.launch(stream, stage::MEDIAN, entry, self.size.rows(median::BLOCK), args) }
+    }
+
+    fn consistency<T: Pixel>(&self, stream: usize, image: &E::Memory<T>) -> Result<()> {
+        let params = self.params;
+        let args = Consistency {
+            image: E::view(image, 0),
+            left: E::view(&self.buffers.left_median, 0),
+            right: E::view(&self.buffers.right_median, 0),
+            disparities: E::view_mut(&self.buffers.disparities, 0),
+            width: self.size.width,
+            fraction_bits: if params.subpixel { SUBPIXEL_BITS } else { 0 },
+            max_diff: params.lr_max_diff,
+            right_shift: self.right_shift(),
+            outside_passes: self.libsgm().into(),
+            mask_zero: params.masks_zero().into(),
+            offset: params.min_disparity * params.scale(),
+            invalid: params.invalid_value(),
+        };
+        // SAFETY: image and maps hold `width * height` elements.
+        unsafe {
+            self.executor.launch(stream, stage::CONSISTENCY, T::CONSISTENCY, self.size.rows(consistency::BLOCK), args)
+        }
+    }
+
+    fn libsgm(&self) -> bool {
+        self.params.compat == Compat::LibSgm
+    }
+
+    /// The right map's index is `x - d - m`, libSGM's is `x - d`.
+    fn right_shift(&self) -> i32 {
+        if self.libsgm() { 0 } else { self.params.min_disparity }
+    }
+}
+
+/// For every sum `c` the smallest sum `s` that is not too close to it: `s * uniqueness >= c`, compared
+/// as the definition does (sgm.md, section 4).
+fn thresholds(uniqueness: f32) -> Vec<u16> {
+    let max = winner::MAX_SUM as u16;
+    let mut threshold = 0;
+    (0..=max)
+        .map(|cost| {
+            while threshold <= max && f32::from(threshold) * uniqueness < f32::from(cost) {
+                threshold += 1;
+            }
+            threshold
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_the_definition() {
+        for u in [0.0, 0.001, 0.5, 0.95, 0.999, 1.0] {
+            let table = thresholds(u);
+            assert_eq!(table.len() as u32, winner::MAX_SUM + 1);
+            for cost in 0..=winner::MAX_SUM {
+                for sum in 0..=winner::MAX_SUM {
+                    let too_close = (sum as f32) * u < cost as f32;
+                    assert_eq!(too_close, sum < table[cost as usize].into(), "{sum} * {u} < {cost}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn advice_fits() {
+        let params = Params { disparities: 1000, ..Params::default() };
+        let free = 1 << 30;
+        assert!(total_need(1920, 1080, &params) > free);
+        let text = advice(1920, 1080, &params, free);
+        assert!(text.contains("32 disparities") && text.contains("rows"), "{text}");
+        assert!(total_need(1920, 1080, &Params { disparities: 32, ..params.clone() }) <= free);
+        assert!(advice(32_768, 1, &params, 10).contains("nothing"));
+    }
+}

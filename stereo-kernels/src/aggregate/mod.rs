@@ -1,0 +1,300 @@
+//! Path aggregation (sgm.md, section 3): one kernel per direction, each writing its own path cost
+//! volume, layout [`crate::layout`].
+//!
+//! Every path is walked by a group of lanes. A horizontal path is a row; a vertical or oblique one
+//! starts at a column of the first row, and an oblique one that leaves the image at a side re-enters
+//! at the other, where a new path begins: so every row is split into `width` groups and all groups
+//! walk `height` pixels.
+//!
+//! A walk is one dependent step after another, so its speed is memory latency unless loads run
+//! ahead: the next [`DEPTH`](walk) pixels' costs wait in registers.
+//!
+//! `P2` is read from an image of penalties (see [`crate::penalty`]), where 0 restarts the path: image
+//! borders need no other treatment.
+
+mod recurrence;
+
+use recurrence::Recurrence;
+
+use crate::{
+    gpu::{
+        global::{Global, GlobalMut},
+        thread,
+    },
+    layout::{CHUNK, WORDS},
+};
+
+crate::kernels! {
+    /// Launch with groups of `lanes` threads: `block` threads a block, a multiple of the warp, and
+    /// enough blocks in x for `height` (horizontal directions) or `width` groups.
+    pub struct Aggregate {
+        /// Matching costs, `[y][x][d]`, `width * height * lanes * chunks * CHUNK`.
+        matching: Global<u8>,
+        /// `P2` per pixel of this direction, `[y][x]`; 0 where a path starts.
+        penalties: Global<u8>,
+        /// Path costs, like `matching`.
+        path_costs: GlobalMut<u8>,
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// Penalty for a disparity step of one.
+        p1: u32,
+        /// Lanes per path, a power of two up to 32; read by the general kernels only.
+        lanes: u32,
+    }
+    /// Left to right, up to 64 disparities.
+    entry aggregate_right_d64 = walk::<1, 0, 4, 1, 8>;
+    /// Left to right, up to 128 disparities.
+    entry aggregate_right_d128 = walk::<1, 0, 8, 1, 8>;
+    /// Left to right, up to 256 disparities.
+    entry aggregate_right_d256 = walk::<1, 0, 16, 1, 8>;
+    /// Left to right, up to 512 disparities.
+    entry aggregate_right_any = walk::<1, 0, ANY, 1, 4>;
+    /// Left to right, up to 1024 disparities.
+    entry aggregate_right_d1024 = walk::<1, 0, 32, 2, 2>;
+    /// Right to left, up to 64 disparities.
+    entry aggregate_left_d64 = walk::<-1, 0, 4, 1, 8>;
+    /// Right to left, up to 128 disparities.
+    entry aggregate_left_d128 = walk::<-1, 0, 8, 1, 8>;
+    /// Right to left, up to 256 disparities.
+    entry aggregate_left_d256 = walk::<-1, 0, 16, 1, 8>;
+    /// Right to left, up to 512 disparities.
+    entry aggregate_left_any = walk::<-1, 0, ANY, 1, 4>;
+    /// Right to left, up to 1024 disparities.
+    entry aggregate_left_d1024 = walk::<-1, 0, 32, 2, 2>;
+    /// Up to down, up to 64 disparities.
+    entry aggregate_down_d64 = walk::<0, 1, 4, 1, 8>;
+    /// Up to down, up to 128 disparities.
+    entry aggregate_down_d128 = walk::<0, 1, 8, 1, 8>;
+    /// Up to down, up to 256 disparities.
+    entry aggregate_down_d256 = walk::<0, 1, 16, 1, 8>;
+    /// Up to down, up to 512 disparities.
+    entry aggregate_down_any = walk::<0, 1, ANY, 1, 4>;
+    /// Up to down, up to 1024 disparities.
+    entry aggregate_down_d1024 = walk::<0, 1, 32, 2, 2>;
+    /// Down to up, up to 64 disparities.
+    entry aggregate_up_d64 = walk::<0, -1, 4, 1, 8>;
+    /// Down to up, up to 128 disparities.
+    entry aggregate_up_d128 = walk::<0, -1, 8, 1, 8>;
+    /// Down to up, up to 256 disparities.
+    entry aggregate_up_d256 = walk::<0, -1, 16, 1, 8>;
+    /// Down to up, up to 512 disparities.
+    entry aggregate_up_any = walk::<0, -1, ANY, 1, 4>;
+    /// Down to up, up to 1024 disparities.
+    entry aggregate_up_d1024 = walk::<0, -1, 32, 2, 2>;
+    /// Down and right, up to 64 disparities.
+    entry aggregate_down_right_d64 = walk::<1, 1, 4, 1, 8>;
+    /// Down and right, up to 128 disparities.
+    entry aggregate_down_right_d128 = walk::<1, 1, 8, 1, 8>;
+    /// Down and right, up to 256 disparities.
+    entry aggregate_down_right_d256 = walk::<1, 1, 16, 1, 8>;
+    /// Down and right, up to 512 disparities.
+    entry aggregate_down_right_any = walk::<1, 1, ANY, 1, 4>;
+    /// Down and right, up to 1024 disparities.
+    entry aggregate_down_right_d1024 = walk::<1, 1, 32, 2, 2>;
+    /// Down and left, up to 64 disparities.
+    entry aggregate_down_left_d64 = walk::<-1, 1, 4, 1, 8>;
+    /// Down and left, up to 128 disparities.
+    entry aggregate_down_left_d128 = walk::<-1, 1, 8, 1, 8>;
+    /// Down and left, up to 256 disparities.
+    entry aggregate_down_left_d256 = walk::<-1, 1, 16, 1, 8>;
+    /// Down and left, up to 512 disparities.
+    entry aggregate_down_left_any = walk::<-1, 1, ANY, 1, 4>;
+    /// Down and left, up to 1024 disparities.
+    entry aggregate_down_left_d1024 = walk::<-1, 1, 32, 2, 2>;
+    /// Up and right, up to 64 disparities.
+    entry aggregate_up_right_d64 = walk::<1, -1, 4, 1, 8>;
+    /// Up and right, up to 128 disparities.
+    entry aggregate_up_right_d128 = walk::<1, -1, 8, 1, 8>;
+    /// Up and right, up to 256 disparities.
+    entry aggregate_up_right_d256 = walk::<1, -1, 16, 1, 8>;
+    /// Up and right, up to 512 disparities.
+    entry aggregate_up_right_any = walk::<1, -1, ANY, 1, 4>;
+    /// Up and right, up to 1024 disparities.
+    entry aggregate_up_right_d1024 = walk::<1, -1, 32, 2, 2>;
+    /// Up and left, up to 64 disparities.
+    entry aggregate_up_left_d64 = walk::<-1, -1, 4, 1, 8>;
+    /// Up and left, up to 128 disparities.
+    entry aggregate_up_left_d128 = walk::<-1, -1, 8, 1, 8>;
+    /// Up and left, up to 256 disparities.
+    entry aggregate_up_left_d256 = walk::<-1, -1, 16, 1, 8>;
+    /// Up and left, up to 512 disparities.
+    entry aggregate_up_left_any = walk::<-1, -1, ANY, 1, 4>;
+    /// Up and left, up to 1024 disparities.
+    entry aggregate_up_left_d1024 = walk::<-1, -1, 32, 2, 2>;
+}
+
+/// The kernel for direction of travel `(x, y)` and volumes of `padded` disparities.
+///
+/// # Panics
+/// For `(0, 0)` or steps larger than one.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn entry(direction: (i32, i32), padded: u32) -> crate::kernel::Entry<Aggregate> {
+    macro_rules! by_size {
+        ($d64:ident, $d128:ident, $d256:ident, $d1024:ident, $any:ident) => {
+            match padded {
+                64 => $d64,
+                128 => $d128,
+                256 => $d256,
+                1024 => $d1024,
+                _ => $any,
+            }
+        };
+    }
+    match direction {
+        (1, 0) => by_size!(
+            aggregate_right_d64,
+            aggregate_right_d128,
+            aggregate_right_d256,
+            aggregate_right_d1024,
+            aggregate_right_any
+        ),
+        (-1, 0) => by_size!(
+            aggregate_left_d64,
+            aggregate_left_d128,
+            aggregate_left_d256,
+            aggregate_left_d1024,
+            aggregate_left_any
+        ),
+        (0, 1) => by_size!(
+            aggregate_down_d64,
+            aggregate_down_d128,
+            aggregate_down_d256,
+            aggregate_down_d1024,
+            aggregate_down_any
+        ),
+        (0, -1) => {
+            by_size!(aggregate_up_d64, aggregate_up_d128, aggregate_up_d256, aggregate_up_d1024, aggregate_up_any)
+        }
+        (1, 1) => by_size!(
+            aggregate_down_right_d64,
+            aggregate_down_right_d128,
+            aggregate_down_right_d256,
+            aggregate_down_right_d1024,
+            aggregate_down_right_any
+        ),
+        (-1, 1) => by_size!(
+            aggregate_down_left_d64,
+            aggregate_down_left_d128,
+            aggregate_down_left_d256,
+            aggregate_down_left_d1024,
+            aggregate_down_left_any
+        ),
+        (1, -1) => by_size!(
+            aggregate_up_right_d64,
+            aggregate_up_right_d128,
+            aggregate_up_right_d256,
+            aggregate_up_right_d1024,
+            aggregate_up_right_any
+        ),
+        (-1, -1) => by_size!(
+            aggregate_up_left_d64,
+            aggregate_up_left_d128,
+            aggregate_up_left_d256,
+            aggregate_up_left_d1024,
+            aggregate_up_left_any
+        ),
+        _ => panic!("{direction:?} is not a direction"),
+    }
+}
+
+/// The lane count of a general kernel: taken from its arguments.
+const ANY: u32 = 0;
+
+/// Where a walk is: a column and the pixel's index in the image.
+#[derive(Clone, Copy)]
+struct Cursor {
+    x: u32,
+    pixel: usize,
+}
+
+impl Cursor {
+    /// The first pixel of path `path`.
+    #[inline(always)]
+    fn start<const DX: i32, const DY: i32>(path: u32, width: u32, height: u32) -> Self {
+        let (x, y) = if DY == 0 {
+            (if DX > 0 { 0 } else { width - 1 }, path)
+        } else {
+            (path, if DY > 0 { 0 } else { height - 1 })
+        };
+        Self { x, pixel: y as usize * width as usize + x as usize }
+    }
+
+    /// Goes one step along the path; off one side of the image, re-enters at the other.
+    #[inline(always)]
+    fn advance<const DX: i32, const DY: i32>(&mut self, width: u32) {
+        let row = width as isize;
+        self.pixel = self.pixel.wrapping_add_signed(DY as isize * row + DX as isize);
+        if DX != 0 && DY != 0 {
+            let leaves = self.x == if DX > 0 { width - 1 } else { 0 };
+            let back = if leaves { -(DX as isize) * row } else { 0 };
+            self.pixel = self.pixel.wrapping_add_signed(back);
+            self.x = if leaves { if DX > 0 { 0 } else { width - 1 } } else { self.x.wrapping_add_signed(DX) };
+        }
+    }
+}
+
+/// Walks the paths of direction `(DX, DY)` with `LANES` lanes of `C` chunks each, `DEPTH` pixels
+/// loaded ahead.
+#[inline(always)]
+fn walk<const DX: i32, const DY: i32, const LANES: u32, const C: usize, const DEPTH: usize>(args: Aggregate) {
+    let Aggregate { matching, penalties, path_costs, width, height, p1, lanes } = args;
+    let lanes = if LANES == ANY { lanes } else { LANES };
+    let lane = thread::thread_idx_x() % lanes;
+    let group = (thread::block_idx_x() * thread::block_dim_x() + thread::thread_idx_x()) / lanes;
+    let (paths, steps) = if DY == 0 { (height, width) } else { (width, height) };
+    let path = group.min(paths - 1);
+    let in_image = group < paths;
+
+    let per_pixel = (lanes * CHUNK) as usize * C;
+    let first = (lane * CHUNK) as usize * C;
+    let load = |at: Cursor| {
+        let mut words = [[0; WORDS]; C];
+        let mut c = 0;
+        while c < C {
+            words[c] = matching.get_x4(at.pixel * per_pixel + first + c * CHUNK as usize);
+            c += 1;
+        }
+        (words, penalties.get(at.pixel))
+    };
+
+    let mut ahead = Cursor::start::<DX, DY>(path, width, height);
+    let mut ahead_step = 0;
+    let mut waiting = [([[0; WORDS]; C], 0u8); DEPTH];
+    let mut j = 0;
+    while j < DEPTH {
+        waiting[j] = load(ahead);
+        if ahead_step < steps - 1 {
+            ahead.advance::<DX, DY>(width);
+            ahead_step += 1;
+        }
+        j += 1;
+    }
+
+    let mut recurrence = Recurrence::<C>::new(p1, lane, lanes);
+    let mut here = Cursor::start::<DX, DY>(path, width, height);
+    let mut step = 0;
+    while step < steps {
+        let mut j = 0;
+        while j < DEPTH {
+            let (words, p2) = waiting[j];
+            waiting[j] = load(ahead);
+            if ahead_step < steps - 1 {
+                ahead.advance::<DX, DY>(width);
+                ahead_step += 1;
+            }
+            let result = recurrence.step(words, p2.into());
+            if in_image && step + (j as u32) < steps {
+                let mut c = 0;
+                while c < C {
+                    path_costs.set_x4(here.pixel * per_pixel + first + c * CHUNK as usize, result[c]);
+                    c += 1;
+                }
+            }
+            here.advance::<DX, DY>(width);
+            j += 1;
+        }
+        step += DEPTH as u32;
+    }
+}

@@ -1,0 +1,277 @@
+//! Asynchronous bulk copies from device memory into shared memory, completed on an `mbarrier`.
+//!
+//! A copy is late: its bytes come at a random moment between its start and the moment when no
+//! thread can go on without it, and until then its target holds poison.
+
+use core::ops::Range;
+use std::panic::Location;
+
+use super::{
+    fault::{Access, Cause, Space},
+    global::{Element, Global},
+    memory::POISON,
+    scheduler::{self, Block, Wait},
+    shared::Shared,
+};
+
+/// Addresses and sizes of bulk copies are multiples of this many bytes.
+const UNIT: u32 = 16;
+/// Bytes and alignment of an `mbarrier`.
+const BARRIER: u32 = 8;
+/// One in so many chances for a pending copy to arrive is taken.
+const ARRIVES_ONE_IN: u32 = 4;
+
+/// An `mbarrier` in shared memory, with the phase that this thread waits for next.
+#[derive(Debug, Clone, Copy)]
+pub struct Barrier {
+    place: Shared<u64>,
+    parity: u32,
+}
+
+impl Barrier {
+    /// The barrier at the 8 bytes `offset` into dynamic shared memory. One thread then calls
+    /// [`Barrier::init`], and the block synchronises, before anything else.
+    #[track_caller]
+    pub fn dynamic(offset: u32) -> Self {
+        Self { place: Shared::dynamic(offset, 1), parity: 0 }
+    }
+
+    /// Sets the barrier up for one arrival per phase, and makes that visible to the copy engine.
+    #[track_caller]
+    pub fn init(self) {
+        let at = Location::caller();
+        scheduler::with(|block| {
+            let address = self.place.checked(block, 0, BARRIER, BARRIER, Access::Write, at);
+            if block.checks() {
+                block.shared.record(block, address, BARRIER, Access::Write, at);
+            }
+            let initialised = block.bulk.borrow_mut().init(address);
+            if let Err(what) = initialised {
+                block.fault(Some(at), Cause::Barrier { address, what });
+            }
+        });
+    }
+
+    /// Arrives and announces `bytes` that bulk copies will bring before the phase completes.
+    #[track_caller]
+    pub fn arrive_expect(self, bytes: u32) {
+        let at = Location::caller();
+        scheduler::with(|block| {
+            let (address, barrier) = self.find(block, at);
+            let arrived = block.bulk.borrow_mut().barriers[barrier].arrive(bytes);
+            if let Err(what) = arrived {
+                block.fault(Some(at), Cause::Barrier { address, what });
+            }
+        });
+    }
+
+    /// Waits until the current phase completes, then turns to the next one.
+    #[track_caller]
+    pub fn wait(&mut self) {
+        let at = Location::caller();
+        scheduler::with(|block| {
+            let (_, barrier) = self.find(block, at);
+            let parity = self.parity;
+            while !block.bulk.borrow().has_passed(barrier, parity) {
+                block.suspend(Wait::Bulk { barrier, parity, at });
+            }
+            block.bulk.borrow_mut().barriers[barrier].see(block.thread());
+        });
+        self.parity ^= 1;
+    }
+
+    /// Where the barrier is, and its number.
+    fn find(self, block: &Block<'_>, at: &'static Location<'static>) -> (u32, usize) {
+        let address = self.place.checked(block, 0, BARRIER, BARRIER, Access::Atomic, at);
+        let found = block.bulk.borrow().barriers.iter().position(|barrier| barrier.address == address);
+        let Some(barrier) = found else {
+            block.fault(Some(at), Cause::Barrier { address, what: "used before it was initialised" })
+        };
+        block.shared.check_barrier(block, address, at);
+        (address, barrier)
+    }
+}
+
+/// Starts the copy of `bytes` from `source[i..]` to `target[j..]`. Both addresses and the size are
+/// multiples of 16. Shared memory that threads have read or written before must have been
+/// released by a block barrier.
+#[track_caller]
+pub fn copy<T: Element>(target: Shared<T>, j: u32, source: Global<T>, i: usize, bytes: u32, barrier: Barrier) {
+    let at = Location::caller();
+    scheduler::with(|block| {
+        if !bytes.is_multiple_of(UNIT) {
+            let (access, space, value, of) = (Access::BulkCopy, Space::Shared, bytes as usize, UNIT as usize);
+            block.fault(Some(at), Cause::Misaligned { access, space, value, of });
+        }
+        let (_, barrier) = barrier.find(block, at);
+        let source = source.read(block, i, bytes as usize, UNIT as usize, Access::BulkCopy, at).cast();
+        let target = target.checked(block, j, bytes, UNIT, Access::BulkCopy, at);
+        if block.checks() {
+            block.shared.record(block, target, bytes, Access::BulkCopy, at);
+        }
+        for offset in 0..bytes {
+            // SAFETY: `checked` has found the bytes in the block's shared memory.
+            unsafe { u8::store(block.shared.pointer(target + offset), POISON) }
+        }
+        block.bulk.borrow_mut().start(Copy { barrier, source, target, bytes, phase: None });
+    });
+}
+
+/// A bulk copy.
+struct Copy {
+    barrier: usize,
+    source: *const u8,
+    target: u32,
+    bytes: u32,
+    /// The barrier's phase in which the bytes came, once they have.
+    phase: Option<u32>,
+}
+
+/// The state of an `mbarrier`.
+struct State {
+    address: u32,
+    /// Phases that have completed.
+    phase: u32,
+    arrived: bool,
+    /// Bytes that were announced in this phase and have not come (or, below 0, the reverse).
+    missing: i64,
+    /// Per thread: how many phases it knows to have completed.
+    seen: Vec<u32>,
+}
+
+impl State {
+    fn arrive(&mut self, bytes: u32) -> Result<(), &'static str> {
+        if self.arrived {
+            return Err("more than one arrival in a phase");
+        }
+        self.arrived = true;
+        self.missing += i64::from(bytes);
+        self.complete();
+        Ok(())
+    }
+
+    fn complete(&mut self) {
+        if self.arrived && self.missing == 0 {
+            self.arrived = false;
+            self.phase += 1;
+        }
+    }
+
+    fn see(&mut self, thread: u32) {
+        self.seen[thread as usize] = self.phase;
+    }
+}
+
+/// The `mbarrier`s and bulk copies of a block.
+pub(super) struct Bulk {
+    threads: usize,
+    barriers: Vec<State>,
+    copies: Vec<Copy>,
+    /// Numbers of the copies whose bytes have not come yet.
+    pending: Vec<usize>,
+}
+
+impl Bulk {
+    pub(super) fn new(threads: usize) -> Self {
+        Self { threads, barriers: Vec::new(), copies: Vec::new(), pending: Vec::new() }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.barriers.clear();
+        self.copies.clear();
+        self.pending.clear();
+    }
+
+    pub(super) fn copies(&self) -> usize {
+        self.copies.len()
+    }
+
+    fn init(&mut self, address: u32) -> Result<(), &'static str> {
+        if self.barriers.iter().any(|barrier| barrier.address == address) {
+            return Err("initialised twice");
+        }
+        let seen = vec![0; self.threads];
+        self.barriers.push(State { address, phase: 0, arrived: false, missing: 0, seen });
+        Ok(())
+    }
+
+    fn start(&mut self, copy: Copy) {
+        self.pending.push(self.copies.len());
+        self.copies.push(copy);
+    }
+
+    /// Whether the phase of parity `parity` has completed: as `mbarrier.try_wait.parity`.
+    #[inline(always)]
+    pub(super) fn has_passed(&self, barrier: usize, parity: u32) -> bool {
+        self.barriers[barrier].phase % 2 != parity
+    }
+
+    /// Whether `thread` has waited, itself or through a barrier, for copy number `copy`.
+    pub(super) fn has_seen(&self, copy: usize, thread: u32) -> bool {
+        let copy = &self.copies[copy];
+        copy.phase.is_some_and(|phase| self.barriers[copy.barrier].seen[thread as usize] > phase)
+    }
+
+    /// The threads in `threads` synchronise: what one of them has waited for, all have.
+    #[inline(always)]
+    pub(super) fn share(&mut self, threads: Range<usize>) {
+        for barrier in &mut self.barriers {
+            let seen = &mut barrier.seen[threads.clone()];
+            let most = seen.iter().copied().max().unwrap_or(0);
+            seen.fill(most);
+        }
+    }
+
+    /// A moment at which a pending copy may happen to arrive.
+    #[inline(always)]
+    pub(super) fn progress(&mut self, block: &Block<'_>) {
+        if !self.pending.is_empty() && block.random.borrow_mut().u32(0..ARRIVES_ONE_IN) == 0 {
+            self.deliver(block);
+        }
+    }
+
+    /// Lets one of the pending copies arrive. False if there is none.
+    pub(super) fn deliver(&mut self, block: &Block<'_>) -> bool {
+        if self.pending.is_empty() {
+            return false;
+        }
+        let pick = block.random.borrow_mut().usize(0..self.pending.len());
+        let copy = &mut self.copies[self.pending.swap_remove(pick)];
+        for offset in 0..copy.bytes {
+            // SAFETY: both sides were checked when the copy started; the launch keeps the source's
+            // buffer alive.
+            unsafe {
+                let byte = u8::load(copy.source.add(offset as usize));
+                u8::store(block.shared.pointer(copy.target + offset), byte);
+            }
+        }
+        let barrier = &mut self.barriers[copy.barrier];
+        copy.phase = Some(barrier.phase);
+        barrier.missing -= i64::from(copy.bytes);
+        barrier.complete();
+        true
+    }
+
+    /// What is still open when all threads of a block have returned.
+    pub(super) fn unfinished(&self) -> Option<(u32, Cause)> {
+        let fault = |barrier: &State, what| Some((0, Cause::Barrier { address: barrier.address, what }));
+        if let Some(&copy) = self.pending.first() {
+            return fault(&self.barriers[self.copies[copy].barrier], "the block ends before its bulk copies");
+        }
+        let open = self.barriers.iter().find(|barrier| barrier.missing != 0)?;
+        fault(open, "bulk copies brought more or fewer bytes than were announced")
+    }
+
+    /// A barrier's state, for people.
+    pub(super) fn describe(&self, barrier: usize) -> String {
+        let State { address, phase, arrived, missing, .. } = &self.barriers[barrier];
+        let arrived = if *arrived { "a thread has arrived" } else { "no thread has arrived" };
+        match missing {
+            0 => format!("barrier at shared byte {address}, phase {phase}: {arrived}"),
+            1.. => {
+                format!("barrier at shared byte {address}, phase {phase}: {arrived}, {missing} announced bytes missing")
+            }
+            _ => format!("barrier at shared byte {address}, phase {phase}: {arrived}, {} bytes too many", -missing),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs the bundled tests on this machine: by default the GPU tests, of which none may be skipped.
+#   run.sh            tests whose names contain gpu or cuda
+#   run.sh --all      every test; those that cannot run here are counted
+#   run.sh NAME...    tests whose names contain one of these
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here" || exit 1
+[ -d data ] && export STEREO_DATA_DIR="$here/data"
+
+gpu_names=(gpu cuda)
+whole_gpu_binaries=no
+if [ "${1:-}" = --all ]; then
+    filters=()
+elif [ $# -gt 0 ]; then
+    filters=("$@")
+else
+    filters=("${gpu_names[@]}")
+    whole_gpu_binaries=yes
+    # A GPU test that finds no GPU fails here instead of being skipped.
+    export STEREO_REQUIRE_CUDA=1
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0 failed=0 skipped=0 broken=0
+for binary in tests/*; do
+    arguments=("${filters[@]}")
+    case $(basename "$binary") in
+        *gpu* | *cuda*) [ $whole_gpu_binaries = yes ] && arguments=() ;;
+    esac
+    "$binary" --show-output "${arguments[@]}" >"$log" 2>&1
+    status=$?
+    result=$(grep -m1 '^test result:' "$log")
+    count() { sed -n "s/.* \([0-9]*\) $1.*/\1/p" <<<"$result"; }
+    ran=$(($(count passed) + $(count failed)))
+    [ "$status" -eq 0 ] && [ "$ran" -eq 0 ] && continue
+    not_run=$(grep -c -i 'skipped: ' "$log")
+    passed=$((passed + $(count passed) - not_run)) failed=$((failed + $(count failed))) skipped=$((skipped + not_run))
+    echo "$(basename "$binary"): ${result:-no result, exit status $status}"
+    grep -i -o 'skipped: .*' "$log"
+    if [ "$status" -ne 0 ]; then
+        cat "$log"
+        broken=$((broken + 1))
+    fi
+done
+[ $((passed + failed + skipped)) -eq 0 ] && echo "no test matched" && broken=1
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $whole_gpu_binaries = yes ] && [ "$skipped" -gt 0 ] && broken=1
+[ "$broken" -eq 0 ] && [ "$failed" -eq 0 ]
