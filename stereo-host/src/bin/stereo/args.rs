@@ -289,6 +289,9 @@ pub struct RunArgs {
     /// CPU threads [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// Which GPU, by the driver's number [default: the first]
+    #[arg(long, value_name = "N")]
+    pub device: Option<u32>,
     /// Measure and show every stage
     #[arg(long)]
     pub timing: bool,
@@ -296,7 +299,7 @@ pub struct RunArgs {
 
 impl RunArgs {
     pub fn to_options(&self, timing: bool) -> Options {
-        Options { backend: self.backend, threads: self.threads, timing }
+        Options { backend: self.backend, threads: self.threads, device: self.device, timing }
     }
 }
 
