@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::gpu::on_cuda::CudaExecutor;
 use crate::gpu::{on_emulator::EmulatorExecutor, sgm::GpuSgm};
 use crate::{
-    Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, masda::MasdaEngine, reference, view::check_size,
+    Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, masda, masda::MasdaEngine, reference,
+    view::check_size,
 };
 
 /// Where a match runs.
@@ -150,12 +151,14 @@ impl Matcher {
         if options.threads == Some(0) {
             return Err(Error::parameter("threads", 0, "at least 1"));
         }
+        if let Algorithm::Masda(_) = params.algorithm {
+            let backend = masda::resolve_backend(options.backend)?;
+            let engine = Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?);
+            return Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() });
+        }
         let backend = options.backend.resolve();
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {
-            _ if matches!(params.algorithm, Algorithm::Masda(_)) => {
-                Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?)
-            }
             Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
             #[cfg(cuda)]
             Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params)?),

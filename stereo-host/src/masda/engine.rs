@@ -84,11 +84,13 @@ fn masda_params(params: &Params) -> Result<MasdaParams> {
     }
 }
 
-/// The backend that runs the image plane.
+/// The backend that runs the image plane: a GPU if there is one, else the CPU.
 pub(crate) fn resolve_backend(backend: Backend) -> Result<Backend> {
-    let backend = backend.resolve();
-    backend.availability()?;
-    Ok(backend)
+    match backend {
+        Backend::Auto => Ok(if Backend::Cuda.availability().is_ok() { Backend::Cuda } else { Backend::Cpu }),
+        Backend::Cuda => backend.availability().map(|()| backend),
+        Backend::Cpu | Backend::Reference | Backend::Emulator => Ok(backend),
+    }
 }
 
 /// Refuses images and candidates that do not belong together.

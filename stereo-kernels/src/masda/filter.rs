@@ -51,8 +51,11 @@ fn vertical_forward(args: Filter) {
 fn walk(args: Filter, paths: u32, steps: u32, first: impl Fn(u32) -> usize, stride: isize) {
     let Filter { volume, coefficients, padded, .. } = args;
     let index = thread::block_idx_x() * BLOCK + thread::thread_idx_x();
-    let in_image = index / padded < paths;
-    let (path, k) = ((index / padded).min(paths - 1), (index % padded) as usize);
+    let (path, k) = (index / padded, (index % padded) as usize);
+    // A warp never spans two paths, and no warp waits for another.
+    if path >= paths {
+        return;
+    }
     let start = first(path);
     let pixel = |step: u32| start.wrapping_add_signed(step.min(steps - 1) as isize * stride);
     let load = |step: u32| {
@@ -75,7 +78,7 @@ fn walk(args: Filter, paths: u32, steps: u32, first: impl Fn(u32) -> usize, stri
             let (v, a) = waiting[j];
             waiting[j] = load(here + DEPTH as u32);
             carry = blend(v.into(), carry, a.into());
-            if in_image && here < steps {
+            if here < steps {
                 volume.set(pixel(here) * padded as usize + k, carry as i16);
             }
             j += 1;

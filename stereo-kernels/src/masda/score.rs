@@ -80,8 +80,10 @@ fn score<T: Element + Into<u32>>(args: Score<T>) {
 
     // All rows' disparities in one line of threads; a warp never spans two rows.
     let index = thread::block_idx_x() * BLOCK + thread::thread_idx_x();
-    let in_image = index / padded < height;
-    let (y, k) = ((index / padded).min(height - 1), index % padded);
+    let (y, k) = (index / padded, index % padded);
+    if y >= height {
+        return;
+    }
     let row = y as usize * width as usize;
     let last = width as i32 - 1;
     // The right column of `x` is `x - reach`.
@@ -114,7 +116,7 @@ fn score<T: Element + Into<u32>>(args: Score<T>) {
             let by_census = i32::from(shared.get(table::CENSUS + distance));
             let by_intensity = i32::from(shared.get(table::INTENSITY + difference));
             carry = blend(by_census + by_intensity, carry, a.into());
-            if in_image && here < width {
+            if here < width {
                 volume.set(at, carry as i16);
             }
             at += padded as usize;
