@@ -44,6 +44,9 @@ pub struct Args {
     /// Whole disparities instead of sub-pixel ones.
     #[arg(long)]
     no_subpixel: bool,
+    /// Message passing iterations that the search does not exceed: each costs time in every frame.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    max_iterations: u32,
     /// Print the tables as Markdown.
     #[arg(long)]
     markdown: bool,
@@ -61,7 +64,8 @@ pub fn run(args: &Args) -> Result<()> {
                 .map_err(|error| Error::Format { what: path.display().to_string(), reason: error.to_string() })?
         }
     };
-    let mut search = Search { scenes, subpixel: !args.no_subpixel, planes: 0, solves: 0 };
+    let mut search =
+        Search { scenes, subpixel: !args.no_subpixel, max_iterations: args.max_iterations, planes: 0, solves: 0 };
     let found = if args.report_only { start } else { search.descend(start)? };
     search.print(&found, args.markdown)
 }
@@ -70,6 +74,7 @@ pub fn run(args: &Args) -> Result<()> {
 struct Search {
     scenes: Vec<Scene>,
     subpixel: bool,
+    max_iterations: u32,
     planes: usize,
     solves: usize,
 }
@@ -156,7 +161,7 @@ impl Search {
                     tried.push(MasdaParams { theta: (params.theta + change).clamp(0, 16_384), ..params });
                     tried.push(MasdaParams { margin: params.margin + change, ..params });
                 }
-                tried.push(MasdaParams { iterations: params.iterations + 1, ..params });
+                tried.push(MasdaParams { iterations: (params.iterations + 1).min(self.max_iterations), ..params });
                 tried.push(MasdaParams { iterations: params.iterations.saturating_sub(1), ..params });
                 for tried in tried {
                     let tried_loss = self.loss(&candidates, &tried)?;

@@ -39,13 +39,13 @@ crate::kernels! {
         shift: u32,
     }
     /// For 8-bit images.
-    entry masda_coefficients_u8<u8> = coefficients::<u8>;
+    entry masda_coefficients_u8<u8> = both_axes::<u8>;
     /// For 16-bit images.
-    entry masda_coefficients_u16<u16> = coefficients::<u16>;
+    entry masda_coefficients_u16<u16> = both_axes::<u16>;
 }
 
 #[inline(always)]
-fn coefficients<T: Element + Into<u32>>(args: Coefficients<T>) {
+fn both_axes<T: Element + Into<u32>>(args: Coefficients<T>) {
     let Coefficients { image, tables, coefficients, width, height, shift } = args;
     let pixels = width as usize * height as usize;
     let per_image = pixels + tail(width as usize);
