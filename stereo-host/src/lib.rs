@@ -14,6 +14,7 @@ mod gpu;
 pub mod io;
 pub mod masda;
 mod matcher;
+mod memory;
 mod params;
 pub mod pipeline;
 pub mod reference;
@@ -24,6 +25,7 @@ mod view;
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
+pub use gpu::plan::{PathKernel, Plan};
 pub use matcher::{Backend, Matcher, Options};
 pub use params::{
     Algorithm, Census, Compat, MAX_DISPARITIES, MAX_MASDA_DISPARITIES, MAX_MASDA_ITERATIONS, MAX_SIDE, MasdaParams,

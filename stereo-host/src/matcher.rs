@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(cuda)]
 use crate::gpu::on_cuda::CudaExecutor;
-use crate::gpu::{on_emulator::EmulatorExecutor, sgm::GpuSgm};
+use crate::gpu::{on_emulator::EmulatorExecutor, plan::Plan, sgm::GpuSgm};
 use crate::{
     Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, masda, masda::MasdaEngine, reference,
     view::check_size,
@@ -97,6 +97,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Which GPU, by the driver's number; `None` takes the first.
     pub device: Option<u32>,
+    /// Which kernels and streams a GPU uses.
+    pub plan: Plan,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
     pub timing: bool,
 }
@@ -159,10 +161,12 @@ impl Matcher {
         let backend = options.backend.resolve();
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {
-            Backend::Reference => Box::new(reference::ReferenceEngine::new(params, options)),
+            Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
             #[cfg(cuda)]
-            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params)?),
-            Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params)?),
+            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params, options.plan)?),
+            Backend::Emulator => {
+                Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params, options.plan)?)
+            }
             _ => unreachable!("refused by availability()"),
         };
         Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })

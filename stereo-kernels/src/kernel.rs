@@ -34,6 +34,16 @@ mod host {
         pub body: fn(A),
     }
 
+    impl<A> Entry<A> {
+        /// The kernel called `name` in a family.
+        ///
+        /// # Panics
+        /// When there is none: the name is made of a wrong direction or size.
+        pub fn named(family: &[Self], name: &str) -> Self {
+            *family.iter().find(|entry| entry.name == name).unwrap_or_else(|| panic!("no kernel is called {name}"))
+        }
+    }
+
     impl<A> Clone for Entry<A> {
         fn clone(&self) -> Self {
             *self
@@ -73,7 +83,17 @@ macro_rules! kernels {
             }
         }
 
+        $crate::kernels! { @list $Args [$($T)?] $($name)* }
         $crate::kernels! { @each $Args [$($T)?] { $($field: $type,)* } $( { [$(#[$entry_doc])*] $name [$($E)?] $body } )* }
+    };
+
+    (@list $Args:ident [$T:ident] $($name:ident)*) => {};
+    (@list $Args:ident [] $($name:ident)*) => {
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $Args {
+            /// Every kernel of the family.
+            pub const ENTRIES: &[$crate::kernel::Entry<Self>] = &[$($name),*];
+        }
     };
 
     (@each $Args:ident $T:tt $fields:tt) => {};
@@ -95,6 +115,7 @@ macro_rules! kernels {
 
         #[cfg(not(target_arch = "nvptx64"))]
         $($docs)*
+        #[doc = concat!("PTX entry `", stringify!($name), "`.")]
         #[allow(non_upper_case_globals, reason = "it stands for the PTX entry of this name")]
         pub const $name: $crate::kernel::Entry<$Args $(<$E>)?> =
             $crate::kernel::Entry { name: stringify!($name), body: $body };

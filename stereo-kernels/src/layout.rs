@@ -37,6 +37,18 @@ pub const fn lanes(padded: u32) -> u32 {
     if chunks < MAX_LANES { chunks } else { MAX_LANES }
 }
 
+/// How kernels' names spell the sizes that they are made for: `d128` for volumes of 128 disparities,
+/// `any` for those without a kernel of their own.
+pub const fn class(padded: u32) -> &'static str {
+    match padded {
+        64 => "d64",
+        128 => "d128",
+        256 => "d256",
+        1024 => "d1024",
+        _ => "any",
+    }
+}
+
 /// Where disparity `d` of a pixel lies among the pixel's bytes.
 pub const fn byte_of(d: u32) -> u32 {
     let in_chunk = d % CHUNK;

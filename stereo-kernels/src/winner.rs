@@ -18,7 +18,7 @@ use crate::{
         shared::Shared,
         thread, warp,
     },
-    layout::{CHUNK, REGISTERS, unpack},
+    layout::{self, CHUNK, REGISTERS, unpack},
 };
 
 /// Neighbouring pixels that a group takes at a time.
@@ -28,7 +28,7 @@ pub const PIXELS: u32 = 4;
 pub const BLOCK: u32 = 256;
 
 /// Times that a group takes [`PIXELS`] pixels.
-const ROUNDS: u32 = 2;
+pub const ROUNDS: u32 = 2;
 
 /// The largest sum of path costs, 8 of 255 each; the table of thresholds has one entry more.
 pub const MAX_SUM: u32 = 8 * 255;
@@ -79,46 +79,31 @@ crate::kernels! {
         right_shift: i32,
         /// 1 for sub-pixel disparities.
         subpixel: u32,
+        /// [`ROUNDS`]; an argument, so that the compiler keeps the loop.
+        rounds: u32,
         /// Lanes per pixel, a power of two up to 32; read by the general kernels only.
         lanes: u32,
     }
-    /// 4 paths, up to 64 disparities.
     entry winner_4_d64 = winner::<4, 4, 1>;
-    /// 4 paths, up to 128 disparities.
     entry winner_4_d128 = winner::<4, 8, 1>;
-    /// 4 paths, up to 256 disparities.
     entry winner_4_d256 = winner::<4, 16, 1>;
-    /// 4 paths, up to 512 disparities.
     entry winner_4_any = winner::<4, ANY, 1>;
-    /// 4 paths, up to 1024 disparities.
     entry winner_4_d1024 = winner::<4, 32, 2>;
-    /// 8 paths, up to 64 disparities.
     entry winner_8_d64 = winner::<8, 4, 1>;
-    /// 8 paths, up to 128 disparities.
     entry winner_8_d128 = winner::<8, 8, 1>;
-    /// 8 paths, up to 256 disparities.
     entry winner_8_d256 = winner::<8, 16, 1>;
-    /// 8 paths, up to 512 disparities.
     entry winner_8_any = winner::<8, ANY, 1>;
-    /// 8 paths, up to 1024 disparities.
     entry winner_8_d1024 = winner::<8, 32, 2>;
 }
 
 /// The kernel for `paths` path costs (4 or 8) and volumes of `padded` disparities.
+///
+/// # Panics
+/// For another number of paths.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn entry(paths: usize, padded: u32) -> crate::kernel::Entry<Winner> {
-    match (paths, padded) {
-        (4, 64) => winner_4_d64,
-        (4, 128) => winner_4_d128,
-        (4, 256) => winner_4_d256,
-        (4, 1024) => winner_4_d1024,
-        (4, _) => winner_4_any,
-        (_, 64) => winner_8_d64,
-        (_, 128) => winner_8_d128,
-        (_, 256) => winner_8_d256,
-        (_, 1024) => winner_8_d1024,
-        _ => winner_8_any,
-    }
+    let name = format!("winner_{paths}_{}", layout::class(padded));
+    crate::kernel::Entry::named(Winner::ENTRIES, &name)
 }
 
 /// The lane count of a general kernel: taken from its arguments.
@@ -149,7 +134,7 @@ fn winner<const PATHS: usize, const LANES: u32, const C: usize>(args: Winner) {
     let first = lane * CHUNK * C as u32;
     let padding = padding::<C>(first, args.disparities);
     let mut round = 0;
-    while round < ROUNDS {
+    while round < args.rounds {
         let in_tile = (round * groups + thread::thread_idx_x() / lanes) * PIXELS;
         // Element `k` is the right column that pixel `p` meets at this lane's disparity `p + last - k`.
         let last = CHUNK as usize * C - 1;

@@ -3,6 +3,7 @@
 pub mod brute;
 pub mod cases;
 pub mod data;
+pub mod gpu;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,40 +1,51 @@
-//! The GPU kernels in the emulator, end to end, against the reference.
+//! The GPU pipeline in the emulator against the reference, byte for byte.
 
-use stereo_host::{Backend, GrayView, Matcher, Options, Params};
+use stereo_host::{Backend, Options, Params, PathKernel, Paths, Plan, SceneSpec};
+use stereo_tests::gpu::{compare_random, compute, differing, on};
 
 #[test]
-fn first() {
-    let (w, h) = (48, 31);
-    let mut s = 12345u64;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        (s >> 20) as u8
-    };
-    let left: Vec<u8> = (0..w * h).map(|_| next()).collect();
-    let mut right = left.clone();
-    for y in 0..h {
-        for x in 0..w {
-            right[y * w + x] = left[y * w + (x + 5).min(w - 1)];
-        }
-    }
-    for p in right.iter_mut() {
-        if next() < 30 {
-            *p = next();
-        }
-    }
-    let (l, r) = (GrayView::from_u8(&left, w, h).unwrap(), GrayView::from_u8(&right, w, h).unwrap());
-    for d in [1, 16, 17, 33, 64, 100, 129, 300, 600] {
-        let params = Params { disparities: d, ..Params::default() };
-        let run = |backend| {
-            let mut m = Matcher::new(w, h, &params, &Options { backend, ..Options::default() }).unwrap();
-            m.compute(&l, &r).unwrap()
+fn random_configurations() {
+    compare_random(Backend::Emulator, 120);
+}
+
+/// One number of disparities for each class of kernels, and its neighbours.
+const DISPARITIES: [u32; 15] = [1, 15, 16, 17, 32, 33, 64, 65, 127, 128, 129, 256, 257, 513, 1024];
+
+#[test]
+fn every_class_of_disparities() {
+    for (i, disparities) in DISPARITIES.into_iter().enumerate() {
+        let spec = SceneSpec {
+            width: 40 + 3 * i,
+            height: 12 + i,
+            disparities: disparities.min(20),
+            seed: i as u64,
+            ..SceneSpec::default()
         };
-        let a = run(Backend::Reference);
-        let b = run(Backend::Emulator);
-        let differ = a.values().iter().zip(b.values()).filter(|(a, b)| a != b).count();
-        println!("D {d}: {differ} differ, density {}", a.density());
-        assert_eq!(differ, 0);
+        let scene = spec.render().unwrap();
+        let paths = if i % 2 == 0 { Paths::Eight } else { Paths::Four };
+        let params = Params { disparities, paths, min_disparity: 3 - i as i32, ..Params::default() };
+        let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
+        let bulk = PathKernel::Bulk { chunk: 4, stages: 3 };
+        let plan = Plan { horizontal: bulk, vertical: bulk, oblique: bulk, ..Plan::PLAIN };
+        for plan in [Plan::PLAIN, plan] {
+            let options = Options { plan, ..on(Backend::Emulator) };
+            assert_eq!(differing(&options, &left, &right, &params), 0, "D = {disparities}, {plan:?}");
+        }
     }
+}
+
+#[test]
+fn the_largest_size_that_ci_affords() {
+    let scene = SceneSpec { width: 96, height: 64, disparities: 48, ..SceneSpec::default() }.render().unwrap();
+    let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
+    let params = Params { disparities: 48, ..Params::default() };
+    assert_eq!(differing(&on(Backend::Emulator), &left, &right, &params), 0);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_it_is_allocated() {
+    let pixels = vec![0u8; 4000 * 3000];
+    let view = stereo_host::GrayView::from_u8(&pixels, 4000, 3000).unwrap();
+    let text = compute(&on(Backend::Emulator), &view, &view, &Params::default()).unwrap_err().to_string();
+    assert!(text.contains("needs") && text.contains("would fit"), "{text}");
 }

@@ -44,12 +44,8 @@ impl CudaTools {
     pub fn assemble(&self, ptx: &Path, compute_capability: u32, cubin: &Path) -> Result<String> {
         let mut command = workspace::command(&self.ptxas);
         command.arg("-v").arg(format!("-arch=sm_{compute_capability}")).arg("-o").arg(cubin).arg(ptx);
-        let output = workspace::output(&mut command)?;
-        let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        if !output.status.success() {
-            return Err(Error::Failed { program: workspace::display(&command), status: output.status, output: text });
-        }
-        Ok(text)
+        let (stdout, stderr) = workspace::capture_both(&mut command)?;
+        Ok(stderr + &stdout)
     }
 
     /// Disassembles machine code.

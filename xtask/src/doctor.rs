@@ -5,6 +5,7 @@ use crate::device_toolchain::DeviceToolchain;
 use crate::error::{Error, Result};
 use crate::ptx_file::{Arch, Stamp};
 use crate::workspace;
+use std::collections::BTreeSet;
 use stereo_host::Backend;
 
 /// Say what is missing for the device build, the GPU and the tests, and how to get it.
@@ -43,7 +44,7 @@ fn stable() -> Result<String> {
 }
 
 fn committed_ptx() -> Result<String> {
-    let mut archs = Vec::new();
+    let mut compilers = BTreeSet::new();
     for arch in Arch::ALL {
         let path = arch.path();
         let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "cannot read"))?;
@@ -51,9 +52,9 @@ fn committed_ptx() -> Result<String> {
         if let Some(source) = stamp.changed_sources().first() {
             return Err(Error::Check(format!("{} is older than {source}", workspace::relative(&path))));
         }
-        archs.push(format!("sm_{} by {}", arch.number(), stamp.compiler));
+        compilers.insert(stamp.compiler);
     }
-    Ok(archs.join("; "))
+    Ok(format!("up to date, built by {}", Vec::from_iter(compilers).join(" and ")))
 }
 
 fn gpu() -> Result<String> {

@@ -4,7 +4,7 @@ use crate::device_toolchain::Version;
 use crate::error::{Error, Result};
 use crate::workspace;
 use clap::ValueEnum;
-use regex::Regex;
+use regex::{Captures, Regex};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ impl Arch {
 
     /// The oldest PTX version that has the instructions the kernels use there, so that old drivers take it. In
     /// brackets the first driver branch that does: 7.0 is also the oldest that rustc can write [450]; 8.0 has bulk
-    /// copies and the packed 16-bit minimum [525]; 8.6 has sm_100 and the `.shared::cta` form of bulk copies [570].
+    /// copies and the packed 16-bit minimum [525]; 8.6 has sm_100 and the `.shared::cta` form of bulk copies [565;
+    /// Blackwell itself needs 570].
     pub fn ptx_version(self) -> u32 {
         match self {
             Self::Sm75 | Self::Sm80 => 70,
@@ -142,7 +143,8 @@ pub fn clean(ptx: &str) -> Result<String> {
         Regex::new(text).map_err(|error| Error::Format { what: "a pattern".into(), reason: error.to_string() })
     };
     let crate_hash = pattern(r"Cs[0-9a-zA-Z]{9,12}_(\d)")?;
-    let constant = pattern(r"anon_\$_[0-9a-f]{32}")?;
+    let constant = pattern(r"anon_\$_([0-9a-f]{32})")?;
+    let mut constants: Vec<String> = Vec::new();
     let mut cleaned = String::with_capacity(ptx.len());
     for line in ptx.lines() {
         let code = line.split_once("//").map_or(line, |(code, _)| code).trim_end();
@@ -151,14 +153,25 @@ pub fn clean(ptx: &str) -> Result<String> {
             continue;
         }
         let code = crate_hash.replace_all(code, "C${1}");
-        let code = constant.replace_all(&code, "anon");
+        let code = constant.replace_all(&code, |found: &Captures<'_>| {
+            // Each module's constants count from 0, so modules must stay apart: by the order in which they appear.
+            let known = constants.iter().position(|module| *module == found[1]);
+            let module = known.unwrap_or_else(|| {
+                constants.push(found[1].to_owned());
+                constants.len() - 1
+            });
+            format!("anon{module}")
+        });
         if code.starts_with(char::is_whitespace) {
             cleaned.push('\t');
         }
         let mut words = code.split_whitespace();
         cleaned.push_str(words.next().unwrap_or_default());
         for word in words {
-            cleaned.push(' ');
+            // Spaces after commas would be a tenth of the file.
+            if !cleaned.ends_with(',') {
+                cleaned.push(' ');
+            }
             cleaned.push_str(word);
         }
         cleaned.push('\n');
@@ -173,9 +186,11 @@ mod tests {
     #[test]
     fn cleaning_keeps_the_code_and_drops_the_machine() {
         let raw = "//\n\n.version 8.0\n\t.file 1 \"/home/x.rs\"\n\t// begin inline asm\n\tld.global.b32 \t%r6, [%rd1]; // x\n\
-                   \t.loc 1 2 3\n\tcall _RNvNtCs4fqI2P2rA04_4core9panicking5panic;\n.global anon_$_0123456789abcdef0123456789abcdef_$_0;\n";
-        let expected =
-            ".version 8.0\n\tld.global.b32 %r6, [%rd1];\n\tcall _RNvNtC4core9panicking5panic;\n.global anon_$_0;\n";
+                   \t.loc 1 2 3\n\tcall _RNvNtCs4fqI2P2rA04_4core9panicking5panic;\n.global anon_$_0123456789abcdef0123456789abcdef_$_0;\n\
+                   .global anon_$_1123456789abcdef0123456789abcdef_$_0;\n\
+                   .global anon_$_0123456789abcdef0123456789abcdef_$_1;\n";
+        let expected = ".version 8.0\n\tld.global.b32 %r6,[%rd1];\n\tcall _RNvNtC4core9panicking5panic;\n.global anon0_$_0;\n\
+             .global anon1_$_0;\n.global anon0_$_1;\n";
         assert_eq!(clean(raw).unwrap(), expected);
         assert_eq!(clean(expected).unwrap(), expected);
     }

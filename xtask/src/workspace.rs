@@ -39,14 +39,19 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Runs a command and returns what it wrote; a failure carries its standard error.
+/// Runs a command and returns what it wrote; a failure carries all of it.
 pub fn capture(command: &mut Command) -> Result<String> {
+    capture_both(command).map(|(stdout, _)| stdout)
+}
+
+/// As [`capture`], with standard error beside standard output.
+pub fn capture_both(command: &mut Command) -> Result<(String, String)> {
     let output = output(command)?;
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
     if !output.status.success() {
-        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        return Err(Error::Failed { program: display(command), status: output.status, output: text });
+        return Err(Error::Failed { program: display(command), status: output.status, output: stdout + &stderr });
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok((stdout, stderr))
 }
 
 /// Runs a command to its end, whatever its status.

@@ -14,20 +14,26 @@ use super::driver::{Slot, first_init, first_version, no_device, no_driver_text};
 /// The table: every symbol's name, ending in NUL, and its slot.
 pub(super) static TABLE: &[(&str, &Slot)] = slots::ALL;
 
-/// The jump through `slot` that a symbol consists of. It leaves every register and the stack as the
-/// caller set them, so that one sequence serves any signature.
+/// The jump through `slot` that the symbol `name` consists of. It leaves every register and the stack
+/// as the caller set them, so that one sequence serves any signature. The symbol is hidden: a shared
+/// library with this crate in it must not offer the driver's functions to other libraries.
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
-    ($slot:path) => {
-        std::arch::naked_asm!("jmp qword ptr [rip + {slot}]", slot = sym $slot)
+    ($name:ident, $slot:path) => {
+        std::arch::naked_asm!(
+            concat!(".hidden ", stringify!($name)),
+            "jmp qword ptr [rip + {slot}]",
+            slot = sym $slot
+        )
     };
 }
 
 /// As above; `x16` is the register that the procedure call standard leaves to such veneers.
 #[cfg(target_arch = "aarch64")]
 macro_rules! jump {
-    ($slot:path) => {
+    ($name:ident, $slot:path) => {
         std::arch::naked_asm!(
+            concat!(".hidden ", stringify!($name)),
             "adrp x16, {slot}",
             "ldr x16, [x16, :lo12:{slot}]",
             "br x16",
@@ -68,7 +74,7 @@ macro_rules! symbols {
                 #[unsafe(naked)]
                 #[unsafe(no_mangle)]
                 unsafe extern "C" fn $name() {
-                    jump!(slots::$name)
+                    jump!($name, slots::$name)
                 }
             )*
         }

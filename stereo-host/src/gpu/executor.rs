@@ -30,20 +30,27 @@ pub(crate) struct Shape {
 /// The stream that a frame begins and ends on.
 pub(crate) const MAIN: usize = 0;
 
-/// Streams of an executor: [`MAIN`] and one per path direction.
-pub(crate) const STREAMS: usize = 9;
+/// Streams of an executor: [`MAIN`], one per path direction, and as many with priority over those.
+pub(crate) const STREAMS: usize = 1 + 2 * super::plan::MAX_STREAMS as usize;
+
+/// The first stream with priority.
+pub(crate) const FIRST_PRIORITY: usize = 1 + super::plan::MAX_STREAMS as usize;
 
 /// A machine that runs kernels in order on each of [`STREAMS`] streams.
 ///
 /// Everything is queued; only [`Executor::download`] waits.
 pub(crate) trait Executor: Send + Sized + 'static {
-    /// Device memory of `T`, zero at first.
+    /// Device memory of `T`, unwritten at first.
     type Memory<T: Value>: Send;
     /// A recorded sequence of launches.
     type Recording: Send;
 
     /// The device's name for the report.
     fn device(&self) -> String;
+
+    /// Bytes of shared memory that a block may have where the kernels can use bulk copies; `None`
+    /// where they cannot.
+    fn bulk_shared_memory(&self) -> Option<u32>;
 
     /// Checks that all `buffers` (name and bytes) fit together. `advice` says what would fit, given
     /// the free bytes.

@@ -7,6 +7,7 @@
 //! | `on_cuda` | the executor on an NVIDIA GPU, over [`crate::cuda`] |
 //! | `on_emulator` | the executor on the kernels' host build |
 //! | `masda` | MASDA's image plane: buffers and launches |
+//! | `plan` | which kernels and streams are used |
 //! | `sgm` | the SGM pipeline: buffers, launches, post-processing |
 
 pub(crate) mod executor;
@@ -14,4 +15,5 @@ pub(crate) mod masda;
 #[cfg(cuda)]
 pub(crate) mod on_cuda;
 pub(crate) mod on_emulator;
+pub(crate) mod plan;
 pub(crate) mod sgm;

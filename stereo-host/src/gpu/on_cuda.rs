@@ -7,7 +7,7 @@ use stereo_kernels::{
     kernel::{Args, Entry},
 };
 
-use super::executor::{Executor, MAIN, STREAMS, Shape, Value};
+use super::executor::{Executor, FIRST_PRIORITY, MAIN, STREAMS, Shape, Value};
 use crate::{
     Options, Result, StageReport,
     cuda::{
@@ -16,10 +16,14 @@ use crate::{
     },
 };
 
+/// The first architecture whose kernels use bulk copies (90 for `sm_90`).
+const BULK_ARCH: u32 = 90;
+
 /// Streams, kernels and timing on one GPU.
 pub(crate) struct CudaExecutor {
     context: CudaContext,
     kernels: Kernels,
+    bulk: bool,
     streams: Vec<Stream>,
     /// One per stream: the point up to which others wait.
     queued: Vec<Event>,
@@ -56,12 +60,11 @@ impl CudaExecutor {
         let (_, ptx) = device::choose(options.device, &PtxSource::from_env())?;
         let context = CudaContext::new(options.device)?;
         let kernels = context.load(&ptx)?;
-        // The horizontal directions' streams come first: they have the least parallelism and the most
-        // steps, so their blocks must not queue behind the others'.
-        let priority = |stream| if stream <= MAIN + 2 { Priority::High } else { Priority::Low };
+        let priority = |stream| if stream >= FIRST_PRIORITY { Priority::High } else { Priority::Low };
         let streams = (0..STREAMS).map(|stream| Stream::new(context, priority(stream))).collect::<Result<_>>()?;
         let queued = (0..STREAMS).map(|_| Event::new(context)).collect::<Result<_>>()?;
-        Ok(Self { context, kernels, streams, queued, timing: options.timing, timed: RefCell::default() })
+        let bulk = ptx.arch() >= BULK_ARCH;
+        Ok(Self { context, kernels, bulk, streams, queued, timing: options.timing, timed: RefCell::default() })
     }
 
     fn timed_launch(
@@ -88,15 +91,16 @@ impl Executor for CudaExecutor {
         self.context.device().name.clone()
     }
 
+    fn bulk_shared_memory(&self) -> Option<u32> {
+        self.bulk.then(|| self.context.device().shared_memory_per_block)
+    }
+
     fn check_memory(&self, buffers: &[(&str, u64)], advice: impl FnOnce(u64) -> String) -> Result<()> {
         self.context.check_memory(buffers, advice)
     }
 
     fn allocate<T: Value>(&self, len: usize) -> Result<Memory<T>> {
-        let device = DeviceBuffer::new(self.context, len)?;
-        // SAFETY: nothing else uses the new buffer; zero is a value of every integer.
-        unsafe { self.streams[MAIN].fill_bytes(&device, 0) }?;
-        Ok(Memory { device, staging: None })
+        Ok(Memory { device: DeviceBuffer::new(self.context, len)?, staging: None })
     }
 
     fn view<T: Value>(memory: &Memory<T>, from: usize) -> Global<T> {

@@ -1,7 +1,10 @@
 //! The executor on the kernels' host build: every launch runs at once, checked for what hardware does
 //! not check.
 
-use std::{cell::RefCell, time::Instant};
+use std::{
+    cell::{Cell, RefCell},
+    time::Instant,
+};
 
 use stereo_kernels::{
     gpu::{
@@ -18,16 +21,20 @@ use crate::{Error, Options, Result, StageReport};
 /// shadow for each, and takes minutes where a GPU takes milliseconds.
 const MEMORY: u64 = 2 << 30;
 
+/// Shared memory of a block, as on Hopper.
+const SHARED_MEMORY: u32 = 227 << 10;
+
 /// Runs launches one after another, in the order in which they are queued.
 pub(crate) struct EmulatorExecutor {
     timing: bool,
+    launches: Cell<u64>,
     stages: RefCell<Vec<StageReport>>,
 }
 
 impl EmulatorExecutor {
     /// Always possible.
     pub(crate) fn new(options: &Options) -> Self {
-        Self { timing: options.timing, stages: RefCell::default() }
+        Self { timing: options.timing, launches: Cell::default(), stages: RefCell::default() }
     }
 }
 
@@ -37,6 +44,10 @@ impl Executor for EmulatorExecutor {
 
     fn device(&self) -> String {
         "emulated GPU, checked".to_owned()
+    }
+
+    fn bulk_shared_memory(&self) -> Option<u32> {
+        Some(SHARED_MEMORY)
     }
 
     fn check_memory(&self, buffers: &[(&str, u64)], advice: impl FnOnce(u64) -> String) -> Result<()> {
@@ -95,7 +106,16 @@ impl Executor for EmulatorExecutor {
         args: A,
     ) -> Result<()> {
         let start = Instant::now();
-        let launch = Launch { grid: shape.grid, block: shape.block, shared_bytes: shape.shared, ..Launch::default() };
+        // Another order of threads and another lateness of copies for every launch.
+        let seed = self.launches.replace(self.launches.get() + 1);
+        let launch = Launch {
+            grid: shape.grid,
+            block: shape.block,
+            shared_bytes: shape.shared,
+            seed,
+            random_order: true,
+            ..Launch::default()
+        };
         emulator::launch(entry, args, launch).map_err(|fault| Error::Emulator(fault.to_string()))?;
         if self.timing {
             let ms = start.elapsed().as_secs_f64() * 1e3;

@@ -1,10 +1,14 @@
 //! SGM as a sequence of kernel launches.
 
 use stereo_kernels::{
-    aggregate::{self, Aggregate},
+    aggregate::{
+        self, Aggregate,
+        bulk::{self, AggregateBulk},
+    },
     census::{self, Census},
     consistency::{self, Consistency},
     cost::{self, Cost},
+    gpu::{global::Global, warp},
     kernel::Entry,
     layout::{self, CHUNK},
     median::{self, Median},
@@ -12,9 +16,12 @@ use stereo_kernels::{
     winner::{self, Winner},
 };
 
-use super::executor::{Executor, MAIN, Shape, Value};
+use super::{
+    executor::{Executor, FIRST_PRIORITY, MAIN, Shape, Value},
+    plan::{PathKernel, Plan},
+};
 use crate::{
-    Census as CensusKind, Compat, Direction, DisparityMap, GrayView, Params, Paths, Pixels, Report, Result,
+    Census as CensusKind, Compat, Direction, DisparityMap, Error, GrayView, Params, Paths, Pixels, Report, Result,
     SUBPIXEL_BITS, StageReport,
     matcher::Engine,
     reference::{self, stage},
@@ -30,6 +37,7 @@ const AGGREGATE_BLOCK: u32 = 64;
 pub(crate) struct GpuSgm<E: Executor> {
     executor: E,
     params: Params,
+    plan: Plan,
     size: Size,
     buffers: Buffers<E>,
     images8: Option<Images<E, u8>>,
@@ -110,6 +118,28 @@ fn total_need(width: usize, height: usize, params: &Params) -> u64 {
     memory_needs(Size::new(width, height, params), params.paths).iter().map(|(_, bytes)| bytes).sum()
 }
 
+/// Refuses a plan that the machine cannot run.
+fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> Result<()> {
+    plan.validate()?;
+    for kernel in [plan.horizontal, plan.vertical, plan.oblique] {
+        let PathKernel::Bulk { chunk, stages } = kernel else { continue };
+        let Some(limit) = executor.bulk_shared_memory() else {
+            let reason = "the plan asks for bulk copies, which need compute capability 9.0".to_owned();
+            return Err(Error::Unavailable { backend: "cuda", reason });
+        };
+        let need = bulk::shared_bytes(size.lanes, size.padded, PathKernel::step_bits(chunk), stages);
+        if need > limit {
+            return Err(Error::Memory {
+                what: "a block of the bulk-copy aggregation",
+                need: need.into(),
+                available: limit.into(),
+                advice: format!("a smaller chunk than {chunk} or fewer stages than {stages} would fit"),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// What would fit `free` bytes instead.
 fn advice(width: usize, height: usize, params: &Params, free: u64) -> String {
     let fits = |params: &Params| total_need(width, height, params) <= free;
@@ -169,8 +199,9 @@ impl Pixel for u16 {
 
 impl<E: Executor> GpuSgm<E> {
     /// A matcher for a size; `params` were validated.
-    pub(crate) fn new(executor: E, width: usize, height: usize, params: &Params) -> Result<Self> {
+    pub(crate) fn new(executor: E, width: usize, height: usize, params: &Params, plan: Plan) -> Result<Self> {
         let size = Size::new(width, height, params);
+        check_plan(&executor, size, plan)?;
         executor.check_memory(&memory_needs(size, params.paths), |free| advice(width, height, params, free))?;
         let pixels = size.pixels();
         let thresholds = thresholds(params.uniqueness);
@@ -188,15 +219,13 @@ impl<E: Executor> GpuSgm<E> {
             disparities: executor.allocate(pixels)?,
         };
         executor.upload(&thresholds, thresholds.len(), thresholds.len(), 1, &mut buffers.thresholds)?;
-        Ok(Self { executor, params: params.clone(), size, buffers, images8: None, images16: None })
+        Ok(Self { executor, params: params.clone(), plan, size, buffers, images8: None, images16: None })
     }
 
     /// Uploads a pair and queues its match.
     fn run<T: Pixel>(
-        executor: &E,
-        params: &Params,
-        size: Size,
-        buffers: &Buffers<E>,
+        (executor, buffers): (&E, &Buffers<E>),
+        (params, plan, size): (&Params, Plan, Size),
         slot: &mut Option<Images<E, T>>,
         (left, right): (&[T], &[T]),
         (left_stride, right_stride): (usize, usize),
@@ -213,7 +242,8 @@ impl<E: Executor> GpuSgm<E> {
         executor.upload(left, left_stride, width, height, &mut images.left)?;
         executor.upload(right, right_stride, width, height, &mut images.right)?;
         let Images { left, right, recording } = images;
-        executor.replay(recording, |executor| Launches { executor, params, size, buffers }.queue::<T>(left, right))
+        executor
+            .replay(recording, |executor| Launches { executor, params, plan, size, buffers }.queue::<T>(left, right))
     }
 
     fn post_process(&self, map: &mut DisparityMap, stages: &mut Vec<StageReport>) {
@@ -239,11 +269,12 @@ impl<E: Executor> Engine for GpuSgm<E> {
         map: &mut DisparityMap,
         report: &mut Report,
     ) -> Result<()> {
-        let Self { executor, params, size, buffers, images8, images16 } = self;
+        let Self { executor, params, plan, size, buffers, images8, images16 } = self;
+        let (machine, what) = ((&*executor, &*buffers), (&*params, *plan, *size));
         let strides = (left.stride(), right.stride());
         match (left.pixels(), right.pixels()) {
-            (Pixels::U8(l), Pixels::U8(r)) => Self::run(executor, params, *size, buffers, images8, (l, r), strides)?,
-            (Pixels::U16(l), Pixels::U16(r)) => Self::run(executor, params, *size, buffers, images16, (l, r), strides)?,
+            (Pixels::U8(l), Pixels::U8(r)) => Self::run(machine, what, images8, (l, r), strides)?,
+            (Pixels::U16(l), Pixels::U16(r)) => Self::run(machine, what, images16, (l, r), strides)?,
             _ => unreachable!("the matcher has checked that both have the same depth"),
         }
         executor.download(&mut buffers.disparities, map.values_mut())?;
@@ -262,6 +293,7 @@ impl<E: Executor> Engine for GpuSgm<E> {
 struct Launches<'a, E: Executor> {
     executor: &'a E,
     params: &'a Params,
+    plan: Plan,
     size: Size,
     buffers: &'a Buffers<E>,
 }
@@ -281,16 +313,16 @@ impl<E: Executor> Launches<'_, E> {
         self.cost(MAIN)?;
         executor.order(third, MAIN)?;
 
-        // All directions start together; the first of the list, the horizontal ones, take longest.
         let directions = params.paths.directions();
-        for (i, _) in directions.iter().enumerate() {
-            executor.order(MAIN, MAIN + 1 + i)?;
+        let streams: Vec<_> = (0..directions.len()).map(|i| self.stream(i)).collect();
+        for &stream in &streams {
+            executor.order(MAIN, stream)?;
         }
         for (i, &direction) in directions.iter().enumerate() {
-            self.aggregate(MAIN + 1 + i, i, direction)?;
+            self.aggregate(streams[i], i, direction)?;
         }
-        for (i, _) in directions.iter().enumerate() {
-            executor.order(MAIN + 1 + i, MAIN)?;
+        for &stream in &streams {
+            executor.order(stream, MAIN)?;
         }
 
         self.winner(MAIN)?;
@@ -352,31 +384,57 @@ impl<E: Executor> Launches<'_, E> {
         unsafe { self.executor.launch(stream, stage::COST, entry, shape, args) }
     }
 
+    /// The stream of the `i`-th direction. The first two are the horizontal ones: they have the
+    /// fewest paths and the most steps, and may have priority.
+    fn stream(&self, i: usize) -> usize {
+        let first = if self.plan.horizontal_first && i < 2 { FIRST_PRIORITY } else { MAIN + 1 };
+        first + i % self.plan.streams as usize
+    }
+
     fn aggregate(&self, stream: usize, index: usize, direction: Direction) -> Result<()> {
         let Size { width, height, padded, lanes } = self.size;
         let (dx, dy) = direction.offset();
         let (dx, dy) = (dx as i32, dy as i32);
+        let paths = if dy == 0 { height } else { width };
+        let matching = E::view(&self.buffers.matching, 0);
+        let penalties = self.direction_penalties(dx, dy);
+        let path_costs = E::view_mut(&self.buffers.path_costs, index * self.size.volume());
+        let p1 = self.params.p1.into();
+        match self.plan.kernel(direction) {
+            PathKernel::Plain => {
+                let blocks = (paths * lanes).div_ceil(AGGREGATE_BLOCK);
+                let shape = Shape { grid: (blocks, 1), block: AGGREGATE_BLOCK, shared: 0 };
+                let args = Aggregate { matching, penalties, path_costs, width, height, p1, lanes };
+                let entry = aggregate::plain((dx, dy), padded);
+                // SAFETY: both volumes hold `width * height * padded` bytes; the penalties' tail is as
+                // long as the backward directions look ahead.
+                unsafe { self.executor.launch(stream, direction.stage(), entry, shape, args) }
+            }
+            PathKernel::Bulk { chunk, stages } => {
+                let step_bits = PathKernel::step_bits(chunk);
+                let shape = Shape {
+                    grid: ((paths * lanes).div_ceil(warp::SIZE), 1),
+                    block: warp::SIZE,
+                    shared: bulk::shared_bytes(lanes, padded, step_bits, stages),
+                };
+                let args =
+                    AggregateBulk { matching, penalties, path_costs, width, height, p1, step_bits, stages, lanes };
+                let entry = bulk::entry((dx, dy), padded);
+                // SAFETY: as above; device memory is aligned to more than 16 bytes.
+                unsafe { self.executor.launch(stream, direction.stage(), entry, shape, args) }
+            }
+        }
+    }
+
+    /// The penalties of a direction: its axis's image, read one step ahead when it runs backwards.
+    fn direction_penalties(&self, dx: i32, dy: i32) -> Global<u8> {
         let backward = dy < 0 || (dy == 0 && dx < 0);
         let axis = if backward { (-dx, -dy) } else { (dx, dy) };
         // Every direction or its opposite is an axis.
         let image = penalty::AXES.iter().position(|&a| a == axis).unwrap_or_default();
-        let ahead = if backward { axis.1 as usize * width as usize } else { 0 };
-        let ahead = if backward { ahead.wrapping_add_signed(axis.0 as isize) } else { ahead };
-
-        let paths = if dy == 0 { height } else { width };
-        let shape = Shape { grid: ((paths * lanes).div_ceil(AGGREGATE_BLOCK), 1), block: AGGREGATE_BLOCK, shared: 0 };
-        let args = Aggregate {
-            matching: E::view(&self.buffers.matching, 0),
-            penalties: E::view(&self.buffers.penalties, image * self.size.penalty_image() + ahead),
-            path_costs: E::view_mut(&self.buffers.path_costs, index * self.size.volume()),
-            width,
-            height,
-            p1: self.params.p1.into(),
-            lanes,
-        };
-        // SAFETY: both volumes hold `width * height * padded` bytes; the penalties' tail is as long
-        // as the backward directions look ahead.
-        unsafe { self.executor.launch(stream, direction.stage(), aggregate::entry((dx, dy), padded), shape, args) }
+        let ahead = axis.1 as isize * self.size.width as isize + axis.0 as isize;
+        let ahead = if backward { ahead as usize } else { 0 };
+        E::view(&self.buffers.penalties, image * self.size.penalty_image() + ahead)
     }
 
     fn winner(&self, stream: usize) -> Result<()> {
@@ -396,6 +454,7 @@ impl<E: Executor> Launches<'_, E> {
             disparities: self.params.disparities,
             right_shift: self.right_shift(),
             subpixel: self.params.subpixel.into(),
+            rounds: winner::ROUNDS,
             lanes,
         };
         let entry = winner::entry(self.params.paths.count(), padded);

@@ -157,6 +157,7 @@ fn luma16(rgb: [u16; 3]) -> u16 {
 mod tests {
     use super::*;
     use image::{ExtendedColorType, ImageFormat};
+    use proptest::prelude::RngExt as _;
 
     #[test]
     fn grey_is_bt601_in_integers() {
@@ -219,6 +220,34 @@ mod tests {
                 assert!(result.is_err(), "{name} cut to {cut} of {} bytes", bytes.len());
                 let text = result.unwrap_err().to_string();
                 assert!(text.contains(name) && !text.contains('\n'), "{text}");
+            }
+        }
+    }
+
+    /// Damaged files may decode to other pixels or be refused; they must not panic.
+    #[test]
+    fn damaged_files_never_panic() {
+        const DAMAGES: usize = 200;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("damaged");
+        let image =
+            image::RgbImage::from_fn(19, 13, |x, y| image::Rgb([(x * 13) as u8, (y * 19) as u8, (x * y) as u8]));
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        for format in [ImageFormat::Png, ImageFormat::Pnm, ImageFormat::Jpeg, ImageFormat::Tiff, ImageFormat::Bmp] {
+            let mut bytes = std::io::Cursor::new(Vec::new());
+            image.write_to(&mut bytes, format).unwrap();
+            let whole = bytes.into_inner();
+            let rng = runner.rng();
+            for _ in 0..DAMAGES {
+                let mut bytes = whole.clone();
+                for _ in 0..=rng.random_range(0..4) {
+                    // Headers are where damage tells; they lie at the start, and at the end of a TIFF.
+                    let (len, near) = (bytes.len(), rng.random_range(1..=bytes.len()));
+                    let at = if rng.random() { rng.random_range(0..near.min(64)) } else { len - near };
+                    bytes[at] = rng.random();
+                }
+                fs::write(&path, &bytes).unwrap();
+                let _ = load_gray(&path);
             }
         }
     }

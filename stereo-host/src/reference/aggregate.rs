@@ -1,6 +1,6 @@
 //! Path aggregation (sgm.md, section 3; Hirschmüller 2008, section 2.3).
 
-use crate::{Direction, GrayView, Params};
+use crate::{Direction, GrayView, Params, params::MAX_PATH_COST};
 
 /// The path costs `L_r` of one direction.
 ///
@@ -9,15 +9,17 @@ use crate::{Direction, GrayView, Params};
 /// `out`: `L_r`, laid out as `cost`, each at most `max C + p2`.
 ///
 /// # Panics
-/// When the lengths disagree, or when a path cost exceeds 255 (see [`Params::validate`]).
+/// When the lengths disagree, or when a path cost could exceed 255 (see [`Params::validate`]).
 pub fn path_costs(cost: &[u8], left: &GrayView<'_>, params: &Params, direction: Direction, out: &mut [u8]) {
     let (width, height) = (left.width(), left.height());
     let disparities = params.disparities as usize;
     assert_eq!(cost.len(), width * height * disparities, "matching cost");
     assert_eq!(out.len(), cost.len(), "path cost output");
+    let largest = u16::from(cost.iter().copied().max().unwrap_or(0));
+    assert!(largest + params.p2 <= MAX_PATH_COST, "cost {largest} + p2 {} must fit 8 bits", params.p2);
 
     let (dx, dy) = direction.offset();
-    let mut previous = vec![0; disparities];
+    let mut above = Above::new(disparities);
     for row in 0..height {
         // Every predecessor comes first: rows and columns are visited in the direction of travel.
         let y = if dy < 0 { height - 1 - row } else { row };
@@ -30,9 +32,9 @@ pub fn path_costs(cost: &[u8], left: &GrayView<'_>, params: &Params, direction: 
                 continue;
             };
             let before = (py * width + px) * disparities;
-            previous.copy_from_slice(&out[before..before + disparities]);
+            above.set(&out[before..before + disparities]);
             let p2 = step_penalty(params, left.get(x, y), left.get(px, py));
-            step(&cost[here.clone()], &previous, params.p1, p2, &mut out[here]);
+            step(&cost[here.clone()], &above, params.p1, p2, &mut out[here]);
         }
     }
 }
@@ -68,21 +70,29 @@ fn predecessor(x: usize, y: usize, direction: Direction, width: usize, height: u
     Some((px, py))
 }
 
+/// `L_r(p - r, d) - M` at index `d + 1`, between two terms that are never the smallest.
+struct Above(Vec<u16>);
+
+impl Above {
+    fn new(disparities: usize) -> Self {
+        Self(vec![u16::MAX; disparities + 2])
+    }
+
+    fn set(&mut self, previous: &[u8]) {
+        let smallest = previous.iter().copied().min().unwrap_or(0);
+        for (above, &path) in self.0[1..].iter_mut().zip(previous) {
+            *above = u16::from(path - smallest);
+        }
+    }
+}
+
 /// One step of the recurrence: `L_r(p, ·)` from `C(p, ·)` and `L_r(p - r, ·)`.
-fn step(cost: &[u8], previous: &[u8], p1: u16, p2: u16, out: &mut [u8]) {
-    let smallest = previous.iter().copied().min().unwrap_or(0);
-    let above = |d: usize| u16::from(previous[d] - smallest);
-    for d in 0..cost.len() {
-        let mut s = p2.min(above(d));
-        if d > 0 {
-            s = s.min(above(d - 1) + p1);
-        }
-        if d + 1 < cost.len() {
-            s = s.min(above(d + 1) + p1);
-        }
-        let path = u16::from(cost[d]) + s;
-        debug_assert!(path <= u16::from(u8::MAX), "path cost {path}");
-        out[d] = path as u8;
+fn step(cost: &[u8], above: &Above, p1: u16, p2: u16, out: &mut [u8]) {
+    for ((out, &cost), above) in out.iter_mut().zip(cost).zip(above.0.windows(3)) {
+        let changed = above[0].min(above[2]).saturating_add(p1);
+        let s = above[1].min(changed).min(p2);
+        // Cannot wrap: C + P2 fits.
+        *out = cost.wrapping_add(s as u8);
     }
 }
 
@@ -155,18 +165,28 @@ mod tests {
         assert_eq!(paths(&cost, &[7, 7], 2, true, Direction::LeftToRight), [0, 9, 9, 0, 2, 5]);
     }
 
+    /// Five pixels that all favour the first of two disparities, the second by `cost` worse.
+    fn growing_path(cost: u8) -> Vec<u8> {
+        let params = Params { disparities: 2, p1: 200, p2: 200, adaptive_p2: false, ..Params::default() };
+        let left = GrayView::from_u8(&[0; 5], 5, 1).unwrap();
+        let mut out = vec![0; 10];
+        path_costs(&[0, cost].repeat(5), &left, &params, Direction::LeftToRight, &mut out);
+        out
+    }
+
     #[test]
     fn the_largest_path_cost_fits_and_so_does_the_sum() {
-        let params = Params { disparities: 3, p1: 231, p2: 231, adaptive_p2: false, ..Params::default() };
-        params.validate().unwrap();
-        // A first path cost of 255 cannot come from `matching_cost`; it makes the second one reach P2.
-        let cost = [0, 255, 255, 24, 24, 24];
-        let left = GrayView::from_u8(&[0, 0], 2, 1).unwrap();
-        let mut out = [0; 6];
-        path_costs(&cost, &left, &params, Direction::LeftToRight, &mut out);
-        assert_eq!(out[3..], [24, 255, 255]);
-        let mut sums = [0; 6];
+        // 55 more at every pixel, until P2 cuts it.
+        let out = growing_path(55);
+        assert_eq!(out, [0, 55, 0, 110, 0, 165, 0, 220, 0, 255]);
+        let mut sums = [0; 10];
         (0..Paths::Eight.count()).for_each(|_| add_to_sums(&out, &mut sums));
-        assert_eq!(sums[3..], [192, 2040, 2040]);
+        assert_eq!(sums[9], 8 * 255);
+    }
+
+    #[test]
+    #[should_panic(expected = "cost 56 + p2 200 must fit 8 bits")]
+    fn a_path_cost_never_wraps() {
+        growing_path(56);
     }
 }

@@ -24,7 +24,7 @@ pub use range::to_true_range;
 pub use speckle::remove_speckles;
 pub use winner::{left_map, right_map};
 
-use crate::{DisparityMap, GrayView, Options, Params, Report, Result, matcher::Engine};
+use crate::{DisparityMap, GrayView, Options, Params, Report, Result, matcher::Engine, memory};
 
 /// The value of an invalid pixel in a map of relative disparities: larger than any valid one.
 pub const INVALID: u16 = u16::MAX;
@@ -147,7 +147,16 @@ impl Stages {
     }
 }
 
-/// The reference as a backend.
+/// What [`Stages`] holds of every pixel: two descriptors, five relative maps and the result, and for every
+/// disparity the cost, one direction's path cost and the sum.
+const fn bytes_per_pixel(disparities: u32) -> u64 {
+    let maps = 2 * size_of::<u64>() + 5 * size_of::<u16>() + size_of::<i16>();
+    let volumes = 2 * size_of::<u8>() + size_of::<u16>();
+    (maps + volumes * disparities as usize) as u64
+}
+
+/// The reference as a backend. It keeps its volumes from frame to frame; the speckle and fill steps
+/// allocate a map of their own.
 pub(crate) struct ReferenceEngine {
     params: Params,
     timing: bool,
@@ -155,8 +164,11 @@ pub(crate) struct ReferenceEngine {
 }
 
 impl ReferenceEngine {
-    pub(crate) fn new(params: &Params, options: &Options) -> Self {
-        Self { params: params.clone(), timing: options.timing, stages: Stages::default() }
+    /// Refuses a size whose volumes the machine has no memory for.
+    pub(crate) fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
+        let need = (width * height) as u64 * bytes_per_pixel(params.disparities);
+        memory::check("the reference", need, "fewer disparities or a smaller image would fit")?;
+        Ok(Self { params: params.clone(), timing: options.timing, stages: Stages::default() })
     }
 }
 
@@ -214,6 +226,29 @@ mod tests {
         let again = reused.compute(&second, &first).unwrap();
         assert_eq!(again, matcher(false).compute(&second, &first).unwrap());
         assert_eq!(again.values(), Stages::compute(&second, &first, &params()).map);
+    }
+
+    #[test]
+    fn the_memory_need_is_what_is_allocated() {
+        let pixels = texture(1);
+        let image = GrayView::from_u8(&pixels, WIDTH, HEIGHT).unwrap();
+        let s = Stages::compute(&image, &image, &params());
+        let maps = [&s.left, &s.right, &s.left_median, &s.right_median, &s.checked, &s.sums];
+        let bytes = size_of_val(&s.census_left[..]) + size_of_val(&s.census_right[..]) + s.cost.len() + s.path.len();
+        let bytes = bytes + maps.iter().map(|map| size_of_val(&map[..])).sum::<usize>() + size_of_val(&s.map[..]);
+        assert_eq!(bytes as u64, (WIDTH * HEIGHT) as u64 * bytes_per_pixel(params().disparities));
+    }
+
+    #[test]
+    fn a_size_beyond_all_memory_is_refused() {
+        let params = Params { disparities: 1024, ..Params::default() };
+        let options = Options { backend: Backend::Reference, ..Options::default() };
+        // Four terabytes; without a system that tells what it has, building succeeds and computing is not tried.
+        if let Err(refusal) = Matcher::new(crate::MAX_SIDE, crate::MAX_SIDE, &params, &options) {
+            assert!(refusal.to_string().contains("4428111282176 bytes"), "{refusal}");
+        } else {
+            assert!(!std::path::Path::new("/proc/meminfo").exists());
+        }
     }
 
     #[test]

@@ -43,25 +43,35 @@ pub fn right_map(sums: &[u16], width: usize, params: &Params, out: &mut [u16]) {
     };
     for (row, out) in sums.chunks_exact(width * disparities).zip(out.chunks_exact_mut(width)) {
         for (column, value) in out.iter_mut().enumerate() {
-            let candidates = (0..disparities).filter_map(|d| {
-                let x = column.checked_add_signed(d as isize + shift).filter(|&x| x < width)?;
-                Some((d, row[x * disparities + d]))
-            });
+            // The d for which x = column + d + shift lies in the row.
+            let nearest = column as isize + shift;
+            let first = nearest.min(0).unsigned_abs();
+            let end = disparities.min((width as isize - nearest).max(0) as usize);
+            let candidates =
+                (first..end).map(|d| (d, row[nearest.wrapping_add_unsigned(d) as usize * disparities + d]));
             *value = argmin(candidates).map_or(INVALID, |d| d as u16);
         }
     }
 }
 
-/// The disparity of the smallest sum, the smaller disparity on ties.
+/// The disparity of the smallest sum, the smaller disparity on ties, from candidates in ascending order.
 fn argmin(candidates: impl Iterator<Item = (usize, u16)>) -> Option<usize> {
-    // `min_by_key` keeps the first of equals, and disparities come in ascending order.
-    candidates.min_by_key(|&(_, sum)| sum).map(|(d, _)| d)
+    let mut winner = None;
+    for (d, sum) in candidates {
+        if winner.is_none_or(|(_, best)| sum < best) {
+            winner = Some((d, sum));
+        }
+    }
+    winner.map(|(d, _)| d)
 }
 
 /// Whether no disparity farther than 1 from the winner comes close to its sum. In `f32`, as defined.
 fn is_unique(sums: &[u16], winner: usize, uniqueness: f32) -> bool {
     let best = f32::from(sums[winner]);
-    !sums.iter().enumerate().any(|(d, &sum)| d.abs_diff(winner) > 1 && f32::from(sum) * uniqueness < best)
+    let close = |&sum: &u16| f32::from(sum) * uniqueness < best;
+    let below = &sums[..winner.saturating_sub(1)];
+    let above = sums.get(winner + 2..).unwrap_or_default();
+    !below.iter().chain(above).any(close)
 }
 
 /// The winner in 1/16 px, moved to the vertex of the parabola through its neighbours' sums.
@@ -110,6 +120,7 @@ mod tests {
     #[test]
     fn uniqueness_spares_the_winner_and_its_neighbours() {
         assert_eq!(left(&[96, 96, 200], 0.95, false), 0, "a neighbour may be as good");
+        assert_eq!(left(&[200, 97, 96], 0.95, false), 2, "on either side");
         assert_eq!(left(&[96, 200, 100], 0.95, false), INVALID, "100 * 0.95 < 96");
         // 0.95 in f32 is a little less than 0.95, but the product rounds to 95: f32 it is.
         assert_eq!(left(&[95, 200, 100], 0.95, false), 0);

@@ -12,6 +12,8 @@
 //! `P2` is read from an image of penalties (see [`crate::penalty`]), where 0 restarts the path: image
 //! borders need no other treatment.
 
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+pub mod bulk;
 mod recurrence;
 
 use recurrence::Recurrence;
@@ -21,7 +23,7 @@ use crate::{
         global::{Global, GlobalMut},
         thread,
     },
-    layout::{CHUNK, WORDS},
+    layout::{self, CHUNK, WORDS},
 };
 
 crate::kernels! {
@@ -43,159 +45,71 @@ crate::kernels! {
         /// Lanes per path, a power of two up to 32; read by the general kernels only.
         lanes: u32,
     }
-    /// Left to right, up to 64 disparities.
     entry aggregate_right_d64 = walk::<1, 0, 4, 1, 8>;
-    /// Left to right, up to 128 disparities.
     entry aggregate_right_d128 = walk::<1, 0, 8, 1, 8>;
-    /// Left to right, up to 256 disparities.
     entry aggregate_right_d256 = walk::<1, 0, 16, 1, 8>;
-    /// Left to right, up to 512 disparities.
     entry aggregate_right_any = walk::<1, 0, ANY, 1, 4>;
-    /// Left to right, up to 1024 disparities.
     entry aggregate_right_d1024 = walk::<1, 0, 32, 2, 2>;
-    /// Right to left, up to 64 disparities.
     entry aggregate_left_d64 = walk::<-1, 0, 4, 1, 8>;
-    /// Right to left, up to 128 disparities.
     entry aggregate_left_d128 = walk::<-1, 0, 8, 1, 8>;
-    /// Right to left, up to 256 disparities.
     entry aggregate_left_d256 = walk::<-1, 0, 16, 1, 8>;
-    /// Right to left, up to 512 disparities.
     entry aggregate_left_any = walk::<-1, 0, ANY, 1, 4>;
-    /// Right to left, up to 1024 disparities.
     entry aggregate_left_d1024 = walk::<-1, 0, 32, 2, 2>;
-    /// Up to down, up to 64 disparities.
     entry aggregate_down_d64 = walk::<0, 1, 4, 1, 8>;
-    /// Up to down, up to 128 disparities.
     entry aggregate_down_d128 = walk::<0, 1, 8, 1, 8>;
-    /// Up to down, up to 256 disparities.
     entry aggregate_down_d256 = walk::<0, 1, 16, 1, 8>;
-    /// Up to down, up to 512 disparities.
     entry aggregate_down_any = walk::<0, 1, ANY, 1, 4>;
-    /// Up to down, up to 1024 disparities.
     entry aggregate_down_d1024 = walk::<0, 1, 32, 2, 2>;
-    /// Down to up, up to 64 disparities.
     entry aggregate_up_d64 = walk::<0, -1, 4, 1, 8>;
-    /// Down to up, up to 128 disparities.
     entry aggregate_up_d128 = walk::<0, -1, 8, 1, 8>;
-    /// Down to up, up to 256 disparities.
     entry aggregate_up_d256 = walk::<0, -1, 16, 1, 8>;
-    /// Down to up, up to 512 disparities.
     entry aggregate_up_any = walk::<0, -1, ANY, 1, 4>;
-    /// Down to up, up to 1024 disparities.
     entry aggregate_up_d1024 = walk::<0, -1, 32, 2, 2>;
-    /// Down and right, up to 64 disparities.
     entry aggregate_down_right_d64 = walk::<1, 1, 4, 1, 8>;
-    /// Down and right, up to 128 disparities.
     entry aggregate_down_right_d128 = walk::<1, 1, 8, 1, 8>;
-    /// Down and right, up to 256 disparities.
     entry aggregate_down_right_d256 = walk::<1, 1, 16, 1, 8>;
-    /// Down and right, up to 512 disparities.
     entry aggregate_down_right_any = walk::<1, 1, ANY, 1, 4>;
-    /// Down and right, up to 1024 disparities.
     entry aggregate_down_right_d1024 = walk::<1, 1, 32, 2, 2>;
-    /// Down and left, up to 64 disparities.
     entry aggregate_down_left_d64 = walk::<-1, 1, 4, 1, 8>;
-    /// Down and left, up to 128 disparities.
     entry aggregate_down_left_d128 = walk::<-1, 1, 8, 1, 8>;
-    /// Down and left, up to 256 disparities.
     entry aggregate_down_left_d256 = walk::<-1, 1, 16, 1, 8>;
-    /// Down and left, up to 512 disparities.
     entry aggregate_down_left_any = walk::<-1, 1, ANY, 1, 4>;
-    /// Down and left, up to 1024 disparities.
     entry aggregate_down_left_d1024 = walk::<-1, 1, 32, 2, 2>;
-    /// Up and right, up to 64 disparities.
     entry aggregate_up_right_d64 = walk::<1, -1, 4, 1, 8>;
-    /// Up and right, up to 128 disparities.
     entry aggregate_up_right_d128 = walk::<1, -1, 8, 1, 8>;
-    /// Up and right, up to 256 disparities.
     entry aggregate_up_right_d256 = walk::<1, -1, 16, 1, 8>;
-    /// Up and right, up to 512 disparities.
     entry aggregate_up_right_any = walk::<1, -1, ANY, 1, 4>;
-    /// Up and right, up to 1024 disparities.
     entry aggregate_up_right_d1024 = walk::<1, -1, 32, 2, 2>;
-    /// Up and left, up to 64 disparities.
     entry aggregate_up_left_d64 = walk::<-1, -1, 4, 1, 8>;
-    /// Up and left, up to 128 disparities.
     entry aggregate_up_left_d128 = walk::<-1, -1, 8, 1, 8>;
-    /// Up and left, up to 256 disparities.
     entry aggregate_up_left_d256 = walk::<-1, -1, 16, 1, 8>;
-    /// Up and left, up to 512 disparities.
     entry aggregate_up_left_any = walk::<-1, -1, ANY, 1, 4>;
-    /// Up and left, up to 1024 disparities.
     entry aggregate_up_left_d1024 = walk::<-1, -1, 32, 2, 2>;
 }
 
-/// The kernel for direction of travel `(x, y)` and volumes of `padded` disparities.
+/// The plain kernel for direction of travel `(x, y)` and volumes of `padded` disparities.
 ///
 /// # Panics
 /// For `(0, 0)` or steps larger than one.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn entry(direction: (i32, i32), padded: u32) -> crate::kernel::Entry<Aggregate> {
-    macro_rules! by_size {
-        ($d64:ident, $d128:ident, $d256:ident, $d1024:ident, $any:ident) => {
-            match padded {
-                64 => $d64,
-                128 => $d128,
-                256 => $d256,
-                1024 => $d1024,
-                _ => $any,
-            }
-        };
-    }
+pub fn plain(direction: (i32, i32), padded: u32) -> crate::kernel::Entry<Aggregate> {
+    let name = format!("aggregate_{}_{}", direction_name(direction), layout::class(padded));
+    crate::kernel::Entry::named(Aggregate::ENTRIES, &name)
+}
+
+/// A direction of travel as the kernels' names spell it.
+#[cfg(not(target_arch = "nvptx64"))]
+fn direction_name(direction: (i32, i32)) -> &'static str {
     match direction {
-        (1, 0) => by_size!(
-            aggregate_right_d64,
-            aggregate_right_d128,
-            aggregate_right_d256,
-            aggregate_right_d1024,
-            aggregate_right_any
-        ),
-        (-1, 0) => by_size!(
-            aggregate_left_d64,
-            aggregate_left_d128,
-            aggregate_left_d256,
-            aggregate_left_d1024,
-            aggregate_left_any
-        ),
-        (0, 1) => by_size!(
-            aggregate_down_d64,
-            aggregate_down_d128,
-            aggregate_down_d256,
-            aggregate_down_d1024,
-            aggregate_down_any
-        ),
-        (0, -1) => {
-            by_size!(aggregate_up_d64, aggregate_up_d128, aggregate_up_d256, aggregate_up_d1024, aggregate_up_any)
-        }
-        (1, 1) => by_size!(
-            aggregate_down_right_d64,
-            aggregate_down_right_d128,
-            aggregate_down_right_d256,
-            aggregate_down_right_d1024,
-            aggregate_down_right_any
-        ),
-        (-1, 1) => by_size!(
-            aggregate_down_left_d64,
-            aggregate_down_left_d128,
-            aggregate_down_left_d256,
-            aggregate_down_left_d1024,
-            aggregate_down_left_any
-        ),
-        (1, -1) => by_size!(
-            aggregate_up_right_d64,
-            aggregate_up_right_d128,
-            aggregate_up_right_d256,
-            aggregate_up_right_d1024,
-            aggregate_up_right_any
-        ),
-        (-1, -1) => by_size!(
-            aggregate_up_left_d64,
-            aggregate_up_left_d128,
-            aggregate_up_left_d256,
-            aggregate_up_left_d1024,
-            aggregate_up_left_any
-        ),
-        _ => panic!("{direction:?} is not a direction"),
+        (1, 0) => "right",
+        (-1, 0) => "left",
+        (0, 1) => "down",
+        (0, -1) => "up",
+        (1, 1) => "down_right",
+        (-1, 1) => "down_left",
+        (1, -1) => "up_right",
+        (-1, -1) => "up_left",
+        _ => "no direction",
     }
 }
 

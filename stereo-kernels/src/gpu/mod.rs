@@ -3,7 +3,7 @@
 //! The modules are named after `cuda_std`'s: [`thread`] (indices, block barrier), [`warp`]
 //! (shuffles), [`shared`] (the block's shared memory), and beside them [`global`] (checked device
 //! pointers), [`packed`] (two 16-bit lanes in a register) and [`bulk`] (asynchronous bulk copies that
-//! complete on an `mbarrier`).
+//! complete on an `mbarrier`; from sm_90 on) with the [`ring`] of stages that they fill.
 //!
 //! One file per implementation, chosen at compile time: `nvptx.rs` for rustc's NVPTX target (the
 //! only place with inline PTX) and `emulator/` for the host. Kernels see only this interface, so
@@ -23,5 +23,9 @@ mod imp;
 use emulator as imp;
 
 pub mod packed;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+pub mod ring;
 
-pub use imp::{bulk, global, shared, thread, warp};
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+pub use imp::bulk;
+pub use imp::{global, shared, thread, warp};

@@ -419,6 +419,12 @@ pub mod bulk {
             Self { address: Shared::<u64>::dynamic(offset, 1).address(0), parity: 0 }
         }
 
+        /// The same barrier, with this thread waiting for a phase of the given parity next.
+        #[inline(always)]
+        pub fn in_phase(self, parity: u32) -> Self {
+            Self { parity, ..self }
+        }
+
         /// Sets the barrier up for one arrival per phase, and makes that visible to the copy engine.
         #[inline(always)]
         pub fn init(self) {

@@ -177,12 +177,19 @@ fn every_symbol_that_cust_declares_is_defined() {
 }
 
 #[test]
-fn this_program_does_not_need_libcuda() {
-    let Ok(output) = Command::new("readelf").arg("-d").arg(env::current_exe().unwrap()).output() else {
-        skipped("this_program_does_not_need_libcuda", "no readelf");
+fn this_program_neither_needs_libcuda_nor_replaces_it() {
+    let readelf = |option| {
+        let output = Command::new("readelf").args(["--wide", option]).arg(env::current_exe().unwrap()).output().ok()?;
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let (Some(dynamic), Some(symbols)) = (readelf("--dynamic"), readelf("--symbols")) else {
+        skipped("this_program_neither_needs_libcuda_nor_replaces_it", "no readelf");
         return;
     };
-    let dynamic = String::from_utf8(output.stdout).unwrap();
     assert!(dynamic.contains("libc.so"), "{dynamic}");
     assert!(!dynamic.contains("libcuda"), "{dynamic}");
+    // A stripped program has no symbols to look at.
+    for symbol in symbols.lines().filter(|line| line.ends_with(" cuInit") || line.ends_with(" cuMemAlloc_v2")) {
+        assert!(symbol.contains(" HIDDEN "), "{symbol}");
+    }
 }

@@ -8,7 +8,7 @@ use clap::{
 };
 use serde::de::DeserializeOwned;
 use stereo_host::{
-    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, Scene, Speckle, io::Encoding,
+    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, Plan, Scene, Speckle, io::Encoding,
     pipeline::PipelineOptions,
 };
 
@@ -408,14 +408,26 @@ pub struct RunArgs {
     /// Which GPU, by the driver's number [default: the first]
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
+    /// Kernels and streams on a GPU: plain, or JSON as `stereo tune` prints it
+    #[arg(long, value_name = "PLAN", default_value = "plain", value_parser = parse_plan)]
+    pub plan: Plan,
     /// Measure and show every stage
     #[arg(long)]
     pub timing: bool,
 }
 
+fn parse_plan(text: &str) -> Result<Plan, String> {
+    let plan = match text {
+        "plain" => Plan::PLAIN,
+        json => serde_json::from_str(json).map_err(|error| error.to_string())?,
+    };
+    plan.validate().map_err(|error| error.to_string())?;
+    Ok(plan)
+}
+
 impl RunArgs {
     pub fn to_options(&self, timing: bool) -> Options {
-        Options { backend: self.backend, threads: self.threads, device: self.device, timing }
+        Options { backend: self.backend, threads: self.threads, device: self.device, plan: self.plan, timing }
     }
 }
 

@@ -36,6 +36,11 @@ impl Barrier {
         Self { place: Shared::dynamic(offset, 1), parity: 0 }
     }
 
+    /// The same barrier, with this thread waiting for a phase of the given parity next.
+    pub fn in_phase(self, parity: u32) -> Self {
+        Self { parity, ..self }
+    }
+
     /// Sets the barrier up for one arrival per phase, and makes that visible to the copy engine.
     #[track_caller]
     pub fn init(self) {
@@ -222,12 +227,11 @@ impl Bulk {
         }
     }
 
-    /// A moment at which a pending copy may happen to arrive.
+    /// A moment at which a pending copy may happen to arrive. Whether one did.
     #[inline(always)]
-    pub(super) fn progress(&mut self, block: &Block<'_>) {
-        if !self.pending.is_empty() && block.random.borrow_mut().u32(0..ARRIVES_ONE_IN) == 0 {
-            self.deliver(block);
-        }
+    pub(super) fn progress(&mut self, block: &Block<'_>) -> bool {
+        let arrives = !self.pending.is_empty() && block.random.borrow_mut().u32(0..ARRIVES_ONE_IN) == 0;
+        arrives && self.deliver(block)
     }
 
     /// Lets one of the pending copies arrive. False if there is none.
@@ -255,8 +259,11 @@ impl Bulk {
     /// What is still open when all threads of a block have returned.
     pub(super) fn unfinished(&self) -> Option<(u32, Cause)> {
         let fault = |barrier: &State, what| Some((0, Cause::Barrier { address: barrier.address, what }));
-        if let Some(&copy) = self.pending.first() {
-            return fault(&self.barriers[self.copies[copy].barrier], "the block ends before its bulk copies");
+        let most: Vec<u32> = self.barriers.iter().map(|b| b.seen.iter().copied().max().unwrap_or(0)).collect();
+        // Whether such a copy has come in time is chance.
+        let open = self.copies.iter().find(|copy| copy.phase.is_none_or(|phase| most[copy.barrier] <= phase));
+        if let Some(copy) = open {
+            return fault(&self.barriers[copy.barrier], "the block ends without a wait for its bulk copies");
         }
         let open = self.barriers.iter().find(|barrier| barrier.missing != 0)?;
         fault(open, "bulk copies brought more or fewer bytes than were announced")

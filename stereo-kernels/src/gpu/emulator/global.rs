@@ -1,10 +1,15 @@
 //! Views of device memory. On the host they carry their length, and each access is checked.
 
-use std::{panic::Location, sync::atomic::AtomicU32, sync::atomic::Ordering::Relaxed};
+use core::ops::Range;
+use std::{
+    panic::Location,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
 
 pub use super::memory::Element;
 use super::{
     fault::{Access, Cause, Space},
+    memory::Mapped,
     scheduler::{self, Block},
     shadow::GlobalConflict,
 };
@@ -116,9 +121,12 @@ impl<T: Element> Global<T> {
         access: Access,
         at: &'static Location<'static>,
     ) -> *const T {
-        let p = checked(block, self.pointer, self.len, i, bytes, alignment, access, at);
+        let (p, mapped, range) = checked(block, self.pointer, self.len, i, bytes, alignment, access, at);
         if block.checks() {
-            shadow_read_only(block, p as usize, bytes, access, at);
+            uninitialised(block, mapped, range.clone(), access, at);
+            if let Err(conflict) = mapped.shadow.read_only(range) {
+                refuse(block, conflict, access, at);
+            }
         }
         p
     }
@@ -173,11 +181,19 @@ impl<T: Element> GlobalMut<T> {
         access: Access,
         at: &'static Location<'static>,
     ) -> *mut T {
-        let p = checked(block, self.pointer, self.len, i, bytes, alignment, access, at).cast_mut();
+        let (p, mapped, range) = checked(block, self.pointer, self.len, i, bytes, alignment, access, at);
         if block.checks() {
-            shadow(block, p as usize, bytes, access, at);
+            if access != Access::Write {
+                uninitialised(block, mapped, range.clone(), access, at);
+            }
+            if let Err(conflict) = mapped.shadow.access(range.clone(), access, block.now()) {
+                refuse(block, conflict, access, at);
+            }
+            if access != Access::Read {
+                mapped.allocation.initialised.insert(range);
+            }
         }
-        p
+        p.cast_mut()
     }
 }
 
@@ -195,11 +211,12 @@ impl GlobalMut<u32> {
     }
 }
 
-/// The address of element `i` of a view, after all checks that keep the host's memory safe.
+/// The address of element `i` of a view, after all checks that keep the host's memory safe, and
+/// which bytes of which buffer it is.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "an access has that many properties")]
-fn checked<T>(
-    block: &Block,
+fn checked<'b, T>(
+    block: &'b Block,
     pointer: *const T,
     len: usize,
     i: usize,
@@ -207,57 +224,28 @@ fn checked<T>(
     alignment: usize,
     access: Access,
     at: &'static Location<'static>,
-) -> *const T {
+) -> (*const T, &'b Mapped, Range<usize>) {
     let size = size_of::<T>();
-    // Both are at most 2^64 times 8, far from overflow.
-    let (offset, end) = (i as u128 * size as u128, len as u128 * size as u128);
-    if offset + bytes as u128 > end {
-        let (space, len) = (Space::Global, len.saturating_mul(size));
+    // `len` elements need not exist (see `from_raw`), so that their bytes may exceed a usize.
+    let end = i.checked_mul(size).and_then(|offset| offset.checked_add(bytes));
+    if end.is_none_or(|end| end > len.saturating_mul(size)) {
+        let (space, offset, len) = (Space::Global, i as u128 * size as u128, len.saturating_mul(size));
         block.fault(Some(at), Cause::OutOfBounds { access, space, offset, bytes, len });
     }
     let p = pointer.wrapping_add(i);
-    if !(p as usize).is_multiple_of(alignment) {
-        let (space, value, of) = (Space::Global, p as usize, alignment);
+    let address = p as usize;
+    if !address.is_multiple_of(alignment) {
+        let (space, value, of) = (Space::Global, address, alignment);
         block.fault(Some(at), Cause::Misaligned { access, space, value, of });
     }
-    if block.memory().find(p as usize, bytes).is_none() {
-        block.fault(Some(at), Cause::Unmapped { access, address: p as usize, bytes });
-    }
-    p
-}
-
-/// Checks and records a read through the read-only path.
-fn shadow_read_only(block: &Block, address: usize, bytes: usize, access: Access, at: &'static Location<'static>) {
-    let Some((mapped, offset)) = block.memory().find(address, bytes) else { return };
-    uninitialised(block, mapped, offset, bytes, access, at);
-    if let Err(conflict) = mapped.shadow.read_only(offset, bytes) {
-        refuse(block, conflict, access, at);
+    match block.find(address, bytes) {
+        Some((mapped, offset)) => (p, mapped, offset..offset + bytes),
+        None => block.fault(Some(at), Cause::Unmapped { access, address, bytes }),
     }
 }
 
-/// Checks and records any other access.
-fn shadow(block: &Block, address: usize, bytes: usize, access: Access, at: &'static Location<'static>) {
-    let Some((mapped, offset)) = block.memory().find(address, bytes) else { return };
-    if access != Access::Write {
-        uninitialised(block, mapped, offset, bytes, access, at);
-    }
-    if let Err(conflict) = mapped.shadow.access(offset, bytes, access, block.now()) {
-        refuse(block, conflict, access, at);
-    }
-    if access != Access::Read {
-        mapped.allocation.mark_initialised(offset..offset + bytes);
-    }
-}
-
-fn uninitialised(
-    block: &Block,
-    mapped: &super::memory::Mapped,
-    offset: usize,
-    bytes: usize,
-    access: Access,
-    at: &'static Location<'static>,
-) {
-    if let Some(offset) = mapped.allocation.uninitialised(offset..offset + bytes) {
+fn uninitialised(block: &Block, mapped: &Mapped, range: Range<usize>, access: Access, at: &'static Location<'static>) {
+    if let Some(offset) = mapped.allocation.initialised.first_not_in(range) {
         block.fault(Some(at), Cause::Uninitialised { access, space: Space::Global, offset });
     }
 }

@@ -5,16 +5,19 @@
 //! host's memory. Elements are accessed as relaxed atomics: a kernel with a data race stays defined
 //! on the host.
 
-use core::{cell::UnsafeCell, marker::PhantomData, ops::Range, sync::atomic};
+use core::{
+    cell::{Cell, UnsafeCell},
+    marker::PhantomData,
+    ops::Range,
+    sync::atomic,
+};
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU8, Ordering::Relaxed},
-    },
+    sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed},
 };
 
 use super::{
+    byte_set::ByteSet,
     global::{Global, GlobalMut},
     shadow::GlobalShadow,
 };
@@ -34,8 +37,8 @@ const _: () = assert!(align_of::<Chunk>() == ALIGNMENT && size_of::<Chunk>() == 
 pub(super) struct Allocation {
     chunks: Box<[Chunk]>,
     bytes: usize,
-    /// Per byte: whether anybody wrote it.
-    initialised: Box<[AtomicU8]>,
+    /// The bytes that anybody wrote.
+    pub(super) initialised: ByteSet,
 }
 
 // SAFETY: the chunks are accessed through atomics only (`Element::load` and `Element::store`).
@@ -46,23 +49,11 @@ unsafe impl Send for Allocation {}
 impl Allocation {
     fn new(bytes: usize) -> Self {
         let chunks = (0..bytes.div_ceil(ALIGNMENT).max(1)).map(|_| Chunk(UnsafeCell::new([POISON; ALIGNMENT])));
-        Self { chunks: chunks.collect(), bytes, initialised: (0..bytes).map(|_| AtomicU8::new(0)).collect() }
+        Self { chunks: chunks.collect(), bytes, initialised: ByteSet::new(bytes) }
     }
 
     fn start(&self) -> *mut u8 {
         UnsafeCell::raw_get(self.chunks.as_ptr().cast::<UnsafeCell<u8>>())
-    }
-
-    pub(super) fn mark_initialised(&self, bytes: Range<usize>) {
-        for byte in &self.initialised[bytes] {
-            byte.store(1, Relaxed);
-        }
-    }
-
-    /// The first byte of `bytes` that nobody wrote.
-    pub(super) fn uninitialised(&self, bytes: Range<usize>) -> Option<usize> {
-        let start = bytes.start;
-        self.initialised[bytes].iter().position(|byte| byte.load(Relaxed) == 0).map(|i| start + i)
     }
 }
 
@@ -76,6 +67,7 @@ pub(super) struct Memory {
 /// One buffer during a launch.
 pub(super) struct Mapped {
     start: usize,
+    bytes: usize,
     pub(super) allocation: Arc<Allocation>,
     pub(super) shadow: GlobalShadow,
 }
@@ -85,20 +77,34 @@ impl Memory {
         let registry = REGISTRY.read().unwrap_or_else(PoisonError::into_inner);
         let mapped = registry.iter().map(|(&start, allocation)| Mapped {
             start,
+            bytes: allocation.bytes,
             allocation: Arc::clone(allocation),
             shadow: GlobalShadow::new(allocation.bytes),
         });
         Self { mapped: mapped.collect() }
     }
 
-    /// The buffer that holds the `bytes` bytes at `address`, and where in it they are.
-    #[inline]
-    pub(super) fn find(&self, address: usize, bytes: usize) -> Option<(&Mapped, usize)> {
-        let after = self.mapped.partition_point(|m| m.start <= address);
-        let mapped = self.mapped.get(after.checked_sub(1)?)?;
-        let offset = address - mapped.start;
-        let fits = offset <= mapped.allocation.bytes && bytes <= mapped.allocation.bytes - offset;
-        fits.then_some((mapped, offset))
+    /// The buffer that holds the `bytes` bytes at `address`, and where in it they are. `last` is the
+    /// number of the buffer that was found last, which is likely to be it again.
+    #[inline(always)]
+    pub(super) fn find(&self, address: usize, bytes: usize, last: &Cell<usize>) -> Option<(&Mapped, usize)> {
+        if let Some(mapped) = self.mapped.get(last.get())
+            && let Some(offset) = mapped.offset(address, bytes)
+        {
+            return Some((mapped, offset));
+        }
+        let number = self.mapped.partition_point(|m| m.start <= address).checked_sub(1)?;
+        let mapped = &self.mapped[number];
+        last.set(number);
+        mapped.offset(address, bytes).map(|offset| (mapped, offset))
+    }
+}
+
+impl Mapped {
+    #[inline(always)]
+    fn offset(&self, address: usize, bytes: usize) -> Option<usize> {
+        let offset = address.checked_sub(self.start)?;
+        (bytes <= self.bytes.checked_sub(offset)?).then_some(offset)
     }
 }
 
@@ -157,7 +163,7 @@ impl<T: Element> Buffer<T> {
             // SAFETY: `i` is below the buffer's length.
             unsafe { T::store(self.pointer().add(i), value) }
         }
-        self.allocation.mark_initialised(range.start * size_of::<T>()..range.end * size_of::<T>());
+        self.allocation.initialised.insert(range.start * size_of::<T>()..range.end * size_of::<T>());
     }
 
     /// Sets every element to `value`.
@@ -166,7 +172,7 @@ impl<T: Element> Buffer<T> {
             // SAFETY: `i` is below the buffer's length.
             unsafe { T::store(self.pointer().add(i), value) }
         }
-        self.allocation.mark_initialised(0..self.len * size_of::<T>());
+        self.allocation.initialised.insert(0..self.len * size_of::<T>());
     }
 
     /// All elements, also those that nobody wrote.
@@ -177,7 +183,7 @@ impl<T: Element> Buffer<T> {
 
     /// The first element of which nobody wrote all bytes.
     pub fn first_unwritten(&self) -> Option<usize> {
-        self.allocation.uninitialised(0..self.allocation.bytes).map(|byte| byte / size_of::<T>())
+        self.allocation.initialised.first_not_in(0..self.allocation.bytes).map(|byte| byte / size_of::<T>())
     }
 
     /// A read-only view of all elements, for launches in which nobody writes them.

@@ -8,10 +8,11 @@
 //! reach; reads of a bulk copy's bytes before the wait for it (copies are late at random), copies
 //! over memory still in use, and wrong byte counts.
 //!
-//! Two rules are stricter than a device: a thread that has returned still counts at barriers and
-//! shuffles, and shuffles order no memory accesses.
+//! Some rules are stricter than a device's: a thread that has returned still counts at barriers and
+//! shuffles; shuffles order no memory accesses; an `mbarrier` orders the bytes of its copies alone.
 
 pub mod bulk;
+mod byte_set;
 mod fault;
 pub mod global;
 mod memory;
@@ -31,6 +32,10 @@ use crate::kernel::{Args, Entry};
 
 /// Most threads in a block, on every device.
 const MAX_BLOCK: u32 = 1024;
+/// Most blocks of a grid in y, on every device.
+const MAX_GRID_Y: u32 = 65_535;
+/// Most bytes of shared memory that a block can have, on any device yet.
+const MAX_SHARED: u32 = 227 * 1024;
 
 /// Indices of threads and blocks, and the block barrier.
 pub mod thread {
@@ -153,13 +158,19 @@ pub fn launch<A: Args>(entry: Entry<A>, args: A, launch: Launch) -> Result<(), F
 
 /// The number of blocks of a valid launch.
 fn blocks(launch: &Launch) -> Result<u32, String> {
-    let Launch { grid: (x, y), block, .. } = *launch;
+    let Launch { grid: (x, y), block, shared_bytes, .. } = *launch;
     if block == 0 || block > MAX_BLOCK || !block.is_multiple_of(warp::SIZE) {
         return Err(format!("{block} threads in a block, not a multiple of {} up to {MAX_BLOCK}", warp::SIZE));
     }
     let blocks = u64::from(x) * u64::from(y);
     if blocks == 0 || blocks > shadow::MAX_BLOCKS {
         return Err(format!("a grid of {x} x {y} blocks, of which there may be 1 to {}", shadow::MAX_BLOCKS));
+    }
+    if y > MAX_GRID_Y {
+        return Err(format!("a grid of {y} blocks in y, of which there may be {MAX_GRID_Y}"));
+    }
+    if shared_bytes > MAX_SHARED {
+        return Err(format!("{shared_bytes} bytes of shared memory, of which there may be {MAX_SHARED}"));
     }
     Ok(blocks as u32)
 }

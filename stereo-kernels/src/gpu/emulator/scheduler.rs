@@ -21,10 +21,10 @@ use super::{
     Launch,
     bulk::Bulk,
     fault::{Cause, Fault, Standstill},
-    memory::Memory,
+    memory::{Mapped, Memory},
     shadow::Record,
     shared::SharedMemory,
-    warp::{self, Op},
+    warp::{self, Kind, Op},
 };
 
 /// Address space of a thread's stack; only the pages that are used take memory. Ample for a panic's
@@ -73,6 +73,8 @@ pub(super) struct Block<'a> {
     fault: RefCell<Option<Fault>>,
     faulted: Cell<bool>,
     pub(super) random: RefCell<fastrand::Rng>,
+    /// See [`Memory::find`].
+    last_buffer: Cell<usize>,
 }
 
 thread_local! {
@@ -119,9 +121,10 @@ impl Block<'_> {
         self.context.launch.checks
     }
 
+    /// The buffer that holds the `bytes` bytes at `address`, and where in it they are.
     #[inline(always)]
-    pub(super) fn memory(&self) -> &Memory {
-        self.context.memory
+    pub(super) fn find(&self, address: usize, bytes: usize) -> Option<(&Mapped, usize)> {
+        self.context.memory.find(address, bytes, &self.last_buffer)
     }
 
     /// The record of an access by the current thread.
@@ -201,21 +204,24 @@ impl Block<'_> {
     fn meet_in_warp(&self, warp: u32) -> bool {
         let first = (warp * warp::SIZE) as usize;
         let lanes = &self.threads[first..first + warp::SIZE as usize];
-        let Wait::Warp { op: kind, .. } = lanes[0].wait.get() else { return false };
-        let mut ops = [kind; warp::SIZE as usize];
-        for (op, lane) in ops.iter_mut().zip(lanes) {
+        let Wait::Warp { op: Op { kind, .. }, .. } = lanes[0].wait.get() else { return false };
+        let (mut values, mut sources) = ([0; warp::SIZE as usize], [0; warp::SIZE as usize]);
+        for (i, lane) in lanes.iter().enumerate() {
             match lane.wait.get() {
-                Wait::Warp { op: own, .. } if own.same_kind(kind) => *op = own,
+                Wait::Warp { op, .. } if op.kind == kind => {
+                    values[i] = op.value;
+                    sources[i] = warp::source(op, i as u32);
+                }
                 _ => return false,
             }
         }
-        if kind.same_kind(Op::Sync) {
+        if kind == Kind::Sync {
             let epoch = &self.warp_epochs[warp as usize];
             epoch.set(epoch.get().wrapping_add(1));
             self.bulk.borrow_mut().share(first..first + warp::SIZE as usize);
         }
-        for (i, lane) in lanes.iter().enumerate() {
-            lane.result.set(warp::result(&ops, i as u32));
+        for (lane, source) in lanes.iter().zip(sources) {
+            lane.result.set(values[source as usize]);
             lane.wait.set(Wait::Nothing);
         }
         true
@@ -243,11 +249,11 @@ impl Block<'_> {
         for (i, thread) in (0..).zip(&self.threads) {
             let wait = thread.wait.get();
             let (place, at) = match wait {
-                Wait::Nothing => ("can run".to_owned(), None),
-                Wait::Warp { op, at } => (format!("waits at {op}, {}:{}", at.file(), at.line()), Some(at)),
-                Wait::Block { at } => (format!("waits at sync_threads, {}:{}", at.file(), at.line()), Some(at)),
-                Wait::Bulk { at, .. } => (format!("waits at an mbarrier, {}:{}", at.file(), at.line()), Some(at)),
-                Wait::Returned => ("has returned".to_owned(), None),
+                Wait::Nothing => ("able to run".to_owned(), None),
+                Wait::Warp { op, at } => (format!("waiting at {op}, {}:{}", at.file(), at.line()), Some(at)),
+                Wait::Block { at } => (format!("waiting at sync_threads, {}:{}", at.file(), at.line()), Some(at)),
+                Wait::Bulk { at, .. } => (format!("waiting at an mbarrier, {}:{}", at.file(), at.line()), Some(at)),
+                Wait::Returned => ("returned".to_owned(), None),
             };
             threads.push(i, place);
             first = first.or(at.map(|at| (i, at)));
@@ -305,6 +311,7 @@ impl<'a> Worker<'a> {
             fault: RefCell::new(None),
             faulted: Cell::new(false),
             random: RefCell::new(fastrand::Rng::with_seed(0)),
+            last_buffer: Cell::new(0),
         };
         Ok(Self { block, stacks, coroutines: Vec::new(), warps: (0..warps).collect() })
     }
@@ -364,7 +371,7 @@ impl<'a> Worker<'a> {
             if self.block.faulted.get() {
                 return false;
             }
-            self.block.bulk.borrow_mut().progress(&self.block);
+            moved |= self.block.bulk.borrow_mut().progress(&self.block);
         }
         if self.block.threads.iter().all(|thread| matches!(thread.wait.get(), Wait::Returned)) {
             if let Some((barrier, cause)) = self.block.bulk.borrow().unfinished() {

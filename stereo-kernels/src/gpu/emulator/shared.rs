@@ -193,40 +193,37 @@ impl SharedMemory {
     ) {
         let Some(shadow) = &self.shadow else { return };
         let now = block.now();
-        for offset in address as usize..(address + bytes) as usize {
-            let mut byte = shadow.get(offset, now);
-            let writes = matches!(access, Access::Write | Access::BulkCopy);
-            if byte.write == Record::NONE && !writes {
+        let writes = matches!(access, Access::Write | Access::BulkCopy);
+        shadow.update(address as usize..(address + bytes) as usize, now, |offset, known| {
+            if known.write == Record::NONE && !writes {
                 block.fault(Some(at), Cause::Uninitialised { access, space: Space::Shared, offset });
             }
+            let mut byte = known;
             if byte.write.bulk_copy().is_some_and(|copy| block.has_seen(copy)) {
                 // Having waited for a copy orders it before everything that follows.
                 byte.write = Record::NONE;
             }
             let updated = match access {
-                Access::Read => byte.reading(now).map(|read| Byte { read, write: shadow.get(offset, now).write }),
-                Access::Write => byte.writing(now, true).map(|write| Byte { write, ..byte }),
-                Access::Atomic => byte.updating(now).map(|write| Byte { write, ..byte }),
+                Access::Read => byte.reading(now).map(|read| Byte { read, ..known }),
+                Access::Write => byte.writing(now, true).map(|write| Byte { write, ..known }),
+                Access::Atomic => byte.updating(now).map(|write| Byte { write, ..known }),
                 // The copy engine is another agent than the thread that starts it: even that one's
                 // own accesses are not ordered before the copy's.
                 Access::BulkCopy => {
-                    byte.writing(now, false).map(|_| Byte { write: now.bulk(block.next_copy()), ..byte })
+                    byte.writing(now, false).map(|_| Byte { write: now.bulk(block.next_copy()), ..known })
                 }
             };
-            match updated {
-                Ok(updated) => shadow.set(offset, updated),
-                Err(conflict) => {
-                    let cause = match (access, conflict.earlier.bulk_copy()) {
-                        (Access::Read | Access::Atomic, Some(_)) => Cause::NotWaitedFor { access, offset },
-                        _ => {
-                            let by = conflict.earlier.describe(block.grid().0);
-                            Cause::Race { space: Space::Shared, offset, access, earlier: conflict.access, by }
-                        }
-                    };
-                    block.fault(Some(at), cause)
-                }
-            }
-        }
+            updated.unwrap_or_else(|conflict| {
+                let cause = match (access, conflict.earlier.bulk_copy()) {
+                    (Access::Read | Access::Atomic, Some(_)) => Cause::NotWaitedFor { access, offset },
+                    _ => {
+                        let by = conflict.earlier.describe(block.grid().0);
+                        Cause::Race { space: Space::Shared, offset, access, earlier: conflict.access, by }
+                    }
+                };
+                block.fault(Some(at), cause)
+            })
+        });
     }
 
     /// Checks that the 8 bytes of an `mbarrier` were written before, and that this is ordered.

@@ -19,7 +19,7 @@ pub fn lane_id() -> u32 {
 #[inline(always)]
 pub fn sync_warp() {
     let at = Location::caller();
-    scheduler::with(|block| block.meet(Op::Sync, at));
+    scheduler::with(|block| block.meet(Op { kind: Kind::Sync, value: 0, argument: 0, width: SIZE }, at));
 }
 
 /// The value of the lane whose index differs by the bits of `mask`, within groups of `width`
@@ -54,12 +54,13 @@ pub fn shuffle_idx(value: u32, lane: u32, width: u32) -> u32 {
 #[inline(always)]
 fn shuffle(kind: Kind, value: u32, argument: u32, width: u32, at: &'static Location<'static>) -> u32 {
     assert!(width.is_power_of_two() && width <= SIZE, "shuffle within groups of {width} lanes");
-    scheduler::with(|block| block.meet(Op::Shuffle { kind, value, argument, width }, at))
+    scheduler::with(|block| block.meet(Op { kind, value, argument, width }, at))
 }
 
-/// How a shuffle finds the lane to read.
+/// What the lanes of a warp do together; of a shuffle, how it finds the lane to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
+    Sync,
     Xor,
     Up,
     Down,
@@ -68,51 +69,38 @@ pub(super) enum Kind {
 
 /// An operation that all lanes of a warp do together, with this lane's operands.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Op {
-    Sync,
-    Shuffle { kind: Kind, value: u32, argument: u32, width: u32 },
-}
-
-impl Op {
-    /// Whether two lanes that wait at these meet.
-    #[inline(always)]
-    pub(super) fn same_kind(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Sync, Self::Sync) => true,
-            (Self::Shuffle { kind: a, .. }, Self::Shuffle { kind: b, .. }) => a == b,
-            _ => false,
-        }
-    }
+pub(super) struct Op {
+    pub(super) kind: Kind,
+    pub(super) value: u32,
+    pub(super) argument: u32,
+    pub(super) width: u32,
 }
 
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sync => "sync_warp",
-            Self::Shuffle { kind: Kind::Xor, .. } => "shuffle_xor",
-            Self::Shuffle { kind: Kind::Up, .. } => "shuffle_up",
-            Self::Shuffle { kind: Kind::Down, .. } => "shuffle_down",
-            Self::Shuffle { kind: Kind::Idx, .. } => "shuffle_idx",
+        f.write_str(match self.kind {
+            Kind::Sync => "sync_warp",
+            Kind::Xor => "shuffle_xor",
+            Kind::Up => "shuffle_up",
+            Kind::Down => "shuffle_down",
+            Kind::Idx => "shuffle_idx",
         })
     }
 }
 
-/// What lane `lane` gets when the warp's lanes do `ops`: PTX's `shfl.sync` with the operand `c` that
-/// the device builds of `width`.
+/// The lane whose value lane `lane` gets when it does `op`: PTX's `shfl.sync` with the operand `c`
+/// that the device builds of `width`.
 #[inline(always)]
-pub(super) fn result(ops: &[Op; SIZE as usize], lane: u32) -> u32 {
-    let Op::Shuffle { kind, value, argument, width } = ops[lane as usize] else { return 0 };
-    let segment = SIZE - width;
-    let (lowest, highest) = (lane & segment, (lane & segment) | (width - 1));
-    let argument = argument % SIZE;
-    let (source, in_range) = match kind {
+pub(super) fn source(op: Op, lane: u32) -> u32 {
+    let segment = SIZE - op.width;
+    let (lowest, highest) = (lane & segment, (lane & segment) | (op.width - 1));
+    let argument = op.argument % SIZE;
+    let (source, in_range) = match op.kind {
+        Kind::Sync => (lane, true),
         Kind::Xor => (lane ^ argument, lane ^ argument <= highest),
         Kind::Up => (lane.wrapping_sub(argument), lane >= lowest + argument),
         Kind::Down => (lane + argument, lane + argument <= highest),
         Kind::Idx => (lowest | (argument & !segment), true),
     };
-    match ops[source as usize % SIZE as usize] {
-        Op::Shuffle { value: theirs, .. } if in_range => theirs,
-        _ => value,
-    }
+    if in_range { source } else { lane }
 }
