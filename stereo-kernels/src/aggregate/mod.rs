@@ -7,7 +7,7 @@
 //! walk `height` pixels.
 //!
 //! A walk is one dependent step after another, so its speed is memory latency unless loads run
-//! ahead: the next [`DEPTH`](walk) pixels' costs wait in registers.
+//! ahead: the next `DEPTH` pixels' costs wait in registers.
 //!
 //! `P2` is read from an image of penalties (see [`crate::penalty`]), where 0 restarts the path: image
 //! borders need no other treatment.
