@@ -115,7 +115,7 @@ macro_rules! kernels {
             #[unsafe(no_mangle)]
             unsafe extern "ptx-kernel" fn $name($($field: $type),*) {
                 let body: fn($Args $(<$T>)?) = $body;
-                body($Args { $($field),* })
+                body($Args { $($field: $crate::gpu::global::Parameter::enter($field)),* })
             }
         };
 

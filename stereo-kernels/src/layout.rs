@@ -60,16 +60,17 @@ pub const fn byte_of(d: u32) -> u32 {
     d - in_chunk + 2 * (in_chunk % (CHUNK / 2)) + in_chunk / (CHUNK / 2)
 }
 
-/// A chunk's words as registers: register `i` holds disparities `(i, i + 4)`.
+/// A chunk's words as registers: register `i` holds disparities `(i, i + 4)`. Words are passed one by
+/// one: of pairs the compiler makes 64-bit registers.
 #[inline(always)]
-pub fn unpack([low, high]: [u32; WORDS]) -> [u32; REGISTERS] {
+pub fn unpack(low: u32, high: u32) -> [u32; REGISTERS] {
     let first = |word: u32| packed::permute(word, 0, 0x4140);
     let second = |word: u32| packed::permute(word, 0, 0x4342);
     [first(low), second(low), first(high), second(high)]
 }
 
-/// The inverse of [`unpack`]; keeps the low byte of every lane.
+/// Half the inverse of [`unpack`]: the word of two registers, from the low byte of every lane.
 #[inline(always)]
-pub fn pack([a, b, c, d]: [u32; REGISTERS]) -> [u32; WORDS] {
-    [packed::permute(a, b, 0x6420), packed::permute(c, d, 0x6420)]
+pub fn pack(a: u32, b: u32) -> u32 {
+    packed::permute(a, b, 0x6420)
 }

@@ -253,7 +253,7 @@ fn sum_lane<const PATHS: usize>(words: &[[u32; WORDS]; PATHS], padding: [u32; RE
     let mut path = 0;
     while path < PATHS {
         let [w0, w1, w2, w3] = words[path];
-        let [a, b] = [unpack([w0, w1]), unpack([w2, w3])];
+        let (a, b) = (unpack(w0, w1), unpack(w2, w3));
         let costs = [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
         let mut i = 0;
         while i < REGISTERS {

@@ -162,9 +162,6 @@ pub fn clean(ptx: &str) -> Result<String> {
             });
             format!("anon{module}")
         });
-        if code.starts_with(char::is_whitespace) {
-            cleaned.push('\t');
-        }
         let mut words = code.split_whitespace();
         cleaned.push_str(words.next().unwrap_or_default());
         for word in words {

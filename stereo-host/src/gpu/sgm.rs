@@ -128,7 +128,8 @@ fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> Result<()> {
             return Err(Error::Unavailable { backend: "cuda", reason });
         };
         let lanes = aggregate::lanes(horizontal, size.padded);
-        let need = bulk::shared_bytes(lanes, size.padded, PathKernel::step_bits(chunk), stages);
+        let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
+        let need = bulk::shared_bytes(lanes, size.padded, step_bits, stages);
         if need > limit {
             return Err(Error::Memory {
                 what: "a block of the bulk-copy aggregation",
@@ -413,7 +414,7 @@ impl<E: Executor> Launches<'_, E> {
                 unsafe { self.executor.launch(stream, direction.stage(), entry, shape, args) }
             }
             PathKernel::Bulk { chunk, stages } => {
-                let step_bits = PathKernel::step_bits(chunk);
+                let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
                 let shape = Shape {
                     grid: ((paths * lanes).div_ceil(warp::SIZE), 1),
                     block: warp::SIZE,

@@ -15,18 +15,30 @@
 
 use super::{
     ANY, Cursor,
-    recurrence::{Recurrence, bytes, load_shared, store},
+    recurrence::{Recurrence, Words, bytes, load_shared, store},
 };
-use crate::gpu::{
-    bulk,
-    global::{Global, GlobalMut},
-    ring::Ring,
-    shared::Shared,
-    thread, warp,
+use crate::{
+    gpu::{
+        bulk,
+        global::{Global, GlobalMut},
+        ring::Ring,
+        shared::Shared,
+        thread, warp,
+    },
+    layout::WORDS,
 };
 
 /// The most steps of a chunk: a lane issues the copies of at most one step.
 pub const MAX_STEPS: u32 = 16;
+
+/// The most steps that a chunk has with the general kernels: they load as many penalties at a time as
+/// those for 64 disparities do.
+pub const fn max_step_bits(lanes: u32) -> u32 {
+    const PENALTIES: u32 = 4 * warp::SIZE;
+    let groups = warp::SIZE / lanes;
+    let steps = if PENALTIES / groups < MAX_STEPS { PENALTIES / groups } else { MAX_STEPS };
+    steps.ilog2()
+}
 
 /// Bytes of shared memory per block for a ring of `stages` chunks of `1 << step_bits` steps.
 pub const fn shared_bytes(lanes: u32, padded: u32, step_bits: u32, stages: u32) -> u32 {
@@ -56,7 +68,7 @@ crate::kernels! {
         /// Penalty for a disparity step of one, packed ([`splat`](crate::gpu::packed::splat)): a
         /// constant operand of the recurrence's additions.
         p1: u32,
-        /// Steps per chunk as a power of two, up to [`MAX_STEPS`].
+        /// Steps per chunk as a power of two, up to [`max_step_bits`].
         step_bits: u32,
         /// Chunks in the ring, at least 2.
         stages: u32,
@@ -66,42 +78,42 @@ crate::kernels! {
     entry aggregate_right_d64_tma = walk::<1, 0, 1, 8, 2>;
     entry aggregate_right_d128_tma = walk::<1, 0, 1, 16, 1>;
     entry aggregate_right_d256_tma = walk::<1, 0, 1, 32, 1>;
-    entry aggregate_right_any_tma = walk::<1, 0, 2, ANY, 16>;
+    entry aggregate_right_any_tma = walk::<1, 0, 2, ANY, 4>;
     entry aggregate_right_d1024_tma = walk::<1, 0, 4, 32, 1>;
     entry aggregate_left_d64_tma = walk::<-1, 0, 1, 8, 2>;
     entry aggregate_left_d128_tma = walk::<-1, 0, 1, 16, 1>;
     entry aggregate_left_d256_tma = walk::<-1, 0, 1, 32, 1>;
-    entry aggregate_left_any_tma = walk::<-1, 0, 2, ANY, 16>;
+    entry aggregate_left_any_tma = walk::<-1, 0, 2, ANY, 4>;
     entry aggregate_left_d1024_tma = walk::<-1, 0, 4, 32, 1>;
     entry aggregate_down_d64_tma = walk::<0, 1, 2, 4, 4>;
     entry aggregate_down_d128_tma = walk::<0, 1, 2, 8, 2>;
     entry aggregate_down_d256_tma = walk::<0, 1, 2, 16, 1>;
-    entry aggregate_down_any_tma = walk::<0, 1, 2, ANY, 16>;
+    entry aggregate_down_any_tma = walk::<0, 1, 2, ANY, 4>;
     entry aggregate_down_d1024_tma = walk::<0, 1, 4, 32, 1>;
     entry aggregate_up_d64_tma = walk::<0, -1, 2, 4, 4>;
     entry aggregate_up_d128_tma = walk::<0, -1, 2, 8, 2>;
     entry aggregate_up_d256_tma = walk::<0, -1, 2, 16, 1>;
-    entry aggregate_up_any_tma = walk::<0, -1, 2, ANY, 16>;
+    entry aggregate_up_any_tma = walk::<0, -1, 2, ANY, 4>;
     entry aggregate_up_d1024_tma = walk::<0, -1, 4, 32, 1>;
     entry aggregate_down_right_d64_tma = walk::<1, 1, 2, 4, 4>;
     entry aggregate_down_right_d128_tma = walk::<1, 1, 2, 8, 2>;
     entry aggregate_down_right_d256_tma = walk::<1, 1, 2, 16, 1>;
-    entry aggregate_down_right_any_tma = walk::<1, 1, 2, ANY, 16>;
+    entry aggregate_down_right_any_tma = walk::<1, 1, 2, ANY, 4>;
     entry aggregate_down_right_d1024_tma = walk::<1, 1, 4, 32, 1>;
     entry aggregate_down_left_d64_tma = walk::<-1, 1, 2, 4, 4>;
     entry aggregate_down_left_d128_tma = walk::<-1, 1, 2, 8, 2>;
     entry aggregate_down_left_d256_tma = walk::<-1, 1, 2, 16, 1>;
-    entry aggregate_down_left_any_tma = walk::<-1, 1, 2, ANY, 16>;
+    entry aggregate_down_left_any_tma = walk::<-1, 1, 2, ANY, 4>;
     entry aggregate_down_left_d1024_tma = walk::<-1, 1, 4, 32, 1>;
     entry aggregate_up_right_d64_tma = walk::<1, -1, 2, 4, 4>;
     entry aggregate_up_right_d128_tma = walk::<1, -1, 2, 8, 2>;
     entry aggregate_up_right_d256_tma = walk::<1, -1, 2, 16, 1>;
-    entry aggregate_up_right_any_tma = walk::<1, -1, 2, ANY, 16>;
+    entry aggregate_up_right_any_tma = walk::<1, -1, 2, ANY, 4>;
     entry aggregate_up_right_d1024_tma = walk::<1, -1, 4, 32, 1>;
     entry aggregate_up_left_d64_tma = walk::<-1, -1, 2, 4, 4>;
     entry aggregate_up_left_d128_tma = walk::<-1, -1, 2, 8, 2>;
     entry aggregate_up_left_d256_tma = walk::<-1, -1, 2, 16, 1>;
-    entry aggregate_up_left_any_tma = walk::<-1, -1, 2, ANY, 16>;
+    entry aggregate_up_left_any_tma = walk::<-1, -1, 2, ANY, 4>;
     entry aggregate_up_left_d1024_tma = walk::<-1, -1, 4, 32, 1>;
 }
 
@@ -264,22 +276,29 @@ fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const PE
         let next_penalties = load_penalties((chunk + 1).min(chunks - 1));
         let stage = ring.wait();
         let steps = walk.chunk_steps(chunk);
-        let load = |step: u32| {
+        let load = |step: u32, words: &mut Words<C>| {
             // Backwards, a row's chunk lies in memory order: its last step first.
             let place = if DY == 0 && DX < 0 { steps - 1 - step } else { step };
             let at = ((stage * groups * per_pixel) << step_bits) + walk.in_stage(group, place) + first;
-            let words = load_shared::<C>(data, at);
-            let p2 = penalty_stage.get((((chunk & 1) * groups + group) << step_bits) + step);
-            (words, u32::from(p2))
+            load_shared::<C>(data, at, words);
+            u32::from(penalty_stage.get((((chunk & 1) * groups + group) << step_bits) + step))
         };
-        let mut next = load(0);
+        let mut words = [[0; WORDS]; C];
+        let mut next = [[0; WORDS]; C];
+        let mut next_p2 = load(0, &mut next);
         let mut step = 0;
         while step < steps {
-            let (words, p2) = next;
-            next = load((step + 1).min(steps - 1));
-            let result = recurrence.step(words, p2);
+            let p2 = next_p2;
+            let mut c = 0;
+            while c < C {
+                words[c][0] = next[c][0];
+                words[c][1] = next[c][1];
+                c += 1;
+            }
+            next_p2 = load((step + 1).min(steps - 1), &mut next);
+            recurrence.step(&mut words, p2);
             if stores {
-                store::<C>(path_costs, here.pixel * per_pixel as usize + first as usize, result);
+                store::<C>(path_costs, here.pixel * per_pixel as usize + first as usize, &words);
             }
             here.advance::<DX, DY>(width);
             step += 1;

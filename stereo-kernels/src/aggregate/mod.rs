@@ -46,44 +46,44 @@ crate::kernels! {
         /// Lanes per path, a power of two up to 32; read by the general kernels only.
         lanes: u32,
     }
-    entry aggregate_right_d64 = walk::<1, 0, 1, 8, 8>;
-    entry aggregate_right_d128 = walk::<1, 0, 1, 16, 8>;
-    entry aggregate_right_d256 = walk::<1, 0, 1, 32, 8>;
+    entry aggregate_right_d64 = walk::<1, 0, 1, 8, 6>;
+    entry aggregate_right_d128 = walk::<1, 0, 1, 16, 6>;
+    entry aggregate_right_d256 = walk::<1, 0, 1, 32, 6>;
     entry aggregate_right_any = walk::<1, 0, 2, ANY, 4>;
     entry aggregate_right_d1024 = walk::<1, 0, 4, 32, 2>;
-    entry aggregate_left_d64 = walk::<-1, 0, 1, 8, 8>;
-    entry aggregate_left_d128 = walk::<-1, 0, 1, 16, 8>;
-    entry aggregate_left_d256 = walk::<-1, 0, 1, 32, 8>;
+    entry aggregate_left_d64 = walk::<-1, 0, 1, 8, 6>;
+    entry aggregate_left_d128 = walk::<-1, 0, 1, 16, 6>;
+    entry aggregate_left_d256 = walk::<-1, 0, 1, 32, 6>;
     entry aggregate_left_any = walk::<-1, 0, 2, ANY, 4>;
     entry aggregate_left_d1024 = walk::<-1, 0, 4, 32, 2>;
-    entry aggregate_down_d64 = walk::<0, 1, 2, 4, 8>;
-    entry aggregate_down_d128 = walk::<0, 1, 2, 8, 8>;
-    entry aggregate_down_d256 = walk::<0, 1, 2, 16, 8>;
+    entry aggregate_down_d64 = walk::<0, 1, 2, 4, 6>;
+    entry aggregate_down_d128 = walk::<0, 1, 2, 8, 6>;
+    entry aggregate_down_d256 = walk::<0, 1, 2, 16, 6>;
     entry aggregate_down_any = walk::<0, 1, 2, ANY, 4>;
     entry aggregate_down_d1024 = walk::<0, 1, 4, 32, 2>;
-    entry aggregate_up_d64 = walk::<0, -1, 2, 4, 8>;
-    entry aggregate_up_d128 = walk::<0, -1, 2, 8, 8>;
-    entry aggregate_up_d256 = walk::<0, -1, 2, 16, 8>;
+    entry aggregate_up_d64 = walk::<0, -1, 2, 4, 6>;
+    entry aggregate_up_d128 = walk::<0, -1, 2, 8, 6>;
+    entry aggregate_up_d256 = walk::<0, -1, 2, 16, 6>;
     entry aggregate_up_any = walk::<0, -1, 2, ANY, 4>;
     entry aggregate_up_d1024 = walk::<0, -1, 4, 32, 2>;
-    entry aggregate_down_right_d64 = walk::<1, 1, 2, 4, 8>;
-    entry aggregate_down_right_d128 = walk::<1, 1, 2, 8, 8>;
-    entry aggregate_down_right_d256 = walk::<1, 1, 2, 16, 8>;
+    entry aggregate_down_right_d64 = walk::<1, 1, 2, 4, 6>;
+    entry aggregate_down_right_d128 = walk::<1, 1, 2, 8, 6>;
+    entry aggregate_down_right_d256 = walk::<1, 1, 2, 16, 6>;
     entry aggregate_down_right_any = walk::<1, 1, 2, ANY, 4>;
     entry aggregate_down_right_d1024 = walk::<1, 1, 4, 32, 2>;
-    entry aggregate_down_left_d64 = walk::<-1, 1, 2, 4, 8>;
-    entry aggregate_down_left_d128 = walk::<-1, 1, 2, 8, 8>;
-    entry aggregate_down_left_d256 = walk::<-1, 1, 2, 16, 8>;
+    entry aggregate_down_left_d64 = walk::<-1, 1, 2, 4, 6>;
+    entry aggregate_down_left_d128 = walk::<-1, 1, 2, 8, 6>;
+    entry aggregate_down_left_d256 = walk::<-1, 1, 2, 16, 6>;
     entry aggregate_down_left_any = walk::<-1, 1, 2, ANY, 4>;
     entry aggregate_down_left_d1024 = walk::<-1, 1, 4, 32, 2>;
-    entry aggregate_up_right_d64 = walk::<1, -1, 2, 4, 8>;
-    entry aggregate_up_right_d128 = walk::<1, -1, 2, 8, 8>;
-    entry aggregate_up_right_d256 = walk::<1, -1, 2, 16, 8>;
+    entry aggregate_up_right_d64 = walk::<1, -1, 2, 4, 6>;
+    entry aggregate_up_right_d128 = walk::<1, -1, 2, 8, 6>;
+    entry aggregate_up_right_d256 = walk::<1, -1, 2, 16, 6>;
     entry aggregate_up_right_any = walk::<1, -1, 2, ANY, 4>;
     entry aggregate_up_right_d1024 = walk::<1, -1, 4, 32, 2>;
-    entry aggregate_up_left_d64 = walk::<-1, -1, 2, 4, 8>;
-    entry aggregate_up_left_d128 = walk::<-1, -1, 2, 8, 8>;
-    entry aggregate_up_left_d256 = walk::<-1, -1, 2, 16, 8>;
+    entry aggregate_up_left_d64 = walk::<-1, -1, 2, 4, 6>;
+    entry aggregate_up_left_d128 = walk::<-1, -1, 2, 8, 6>;
+    entry aggregate_up_left_d256 = walk::<-1, -1, 2, 16, 6>;
     entry aggregate_up_left_any = walk::<-1, -1, 2, ANY, 4>;
     entry aggregate_up_left_d1024 = walk::<-1, -1, 4, 32, 2>;
 }
@@ -173,14 +173,14 @@ fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const DE
 
     let per_pixel = (lanes * bytes::<C>()) as usize;
     let first = (lane * bytes::<C>()) as usize;
-    let load = |at: Cursor| (load::<C>(matching, at.pixel * per_pixel + first), penalties.get(at.pixel));
-
     let mut ahead = Cursor::start::<DX, DY>(path, width, height);
     let mut ahead_step = 0;
-    let mut waiting = [([[0; WORDS]; C], 0u8); DEPTH];
+    let mut waiting = [[[0; WORDS]; C]; DEPTH];
+    let mut waiting_p2 = [0u8; DEPTH];
     let mut j = 0;
     while j < DEPTH {
-        waiting[j] = load(ahead);
+        load::<C>(matching, ahead.pixel * per_pixel + first, &mut waiting[j]);
+        waiting_p2[j] = penalties.get(ahead.pixel);
         if ahead_step < steps - 1 {
             ahead.advance::<DX, DY>(width);
             ahead_step += 1;
@@ -194,17 +194,17 @@ fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const DE
     while step < steps {
         let mut j = 0;
         while j < DEPTH {
-            let (words, p2) = waiting[j];
-            waiting[j] = load(ahead);
+            recurrence.step(&mut waiting[j], waiting_p2[j].into());
+            if in_image && step + (j as u32) < steps {
+                store::<C>(path_costs, here.pixel * per_pixel + first, &waiting[j]);
+            }
+            here.advance::<DX, DY>(width);
+            load::<C>(matching, ahead.pixel * per_pixel + first, &mut waiting[j]);
+            waiting_p2[j] = penalties.get(ahead.pixel);
             if ahead_step < steps - 1 {
                 ahead.advance::<DX, DY>(width);
                 ahead_step += 1;
             }
-            let result = recurrence.step(words, p2.into());
-            if in_image && step + (j as u32) < steps {
-                store::<C>(path_costs, here.pixel * per_pixel + first, result);
-            }
-            here.advance::<DX, DY>(width);
             j += 1;
         }
         step += DEPTH as u32;

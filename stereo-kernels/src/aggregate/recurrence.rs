@@ -50,7 +50,8 @@ fn advance([cost, below, above]: [u32; 3], smallest: u32, cap: u32, p1: u32, mat
     packed::sub(packed::add(reached, matching), smallest)
 }
 
-/// A lane's costs of one pixel as they lie in memory: `C` chunks.
+/// A lane's costs of one pixel as they lie in memory: `C` chunks. Passed by reference and filled word
+/// by word: of whole values the compiler makes 64-bit registers, which the code then takes apart.
 pub type Words<const C: usize> = [[u32; WORDS]; C];
 
 /// Bytes of [`Words`].
@@ -81,10 +82,10 @@ impl<const C: usize> Recurrence<C> {
         }
     }
 
-    /// Moves on to the next pixel, whose matching costs are `matching`, and returns its path costs.
-    /// `p2 = 0` restarts the path: the result is then `matching`.
+    /// Moves on to the next pixel: turns its matching costs into its path costs. `p2 = 0` restarts the
+    /// path: the path costs are then the matching costs.
     #[inline(always)]
-    pub fn step(&mut self, matching: Words<C>, p2: u32) -> Words<C> {
+    pub fn step(&mut self, words: &mut Words<C>, p2: u32) {
         let last = REGISTERS - 1;
         let (smallest, ends) = smallest_of_group(self.smallest(), self.lanes, || {
             let previous = warp::shuffle_up(self.costs[C - 1][last], 1, self.lanes);
@@ -93,14 +94,13 @@ impl<const C: usize> Recurrence<C> {
         let (previous_lane, next_lane) = (ends[0] | self.below_first, ends[1] | self.above_last);
         let cap = packed::add(smallest, packed::splat(p2));
 
-        let mut result = [[0; WORDS]; C];
         let mut next = [[0; REGISTERS]; C];
         let mut c = 0;
         while c < C {
             let l = self.costs[c];
             let low = if c == 0 { previous_lane } else { self.costs[c - 1][last] };
             let high = if c == C - 1 { next_lane } else { self.costs[c + 1][0] };
-            let matching = unpack(matching[c]);
+            let matching = unpack(words[c][0], words[c][1]);
             let mut i = 0;
             while i < REGISTERS {
                 // Below the first register lie the last disparity of the chunk before and, in the
@@ -110,11 +110,11 @@ impl<const C: usize> Recurrence<C> {
                 next[c][i] = advance([l[i], below, above], smallest, cap, self.p1, matching[i]);
                 i += 1;
             }
-            result[c] = pack(next[c]);
+            words[c][0] = pack(next[c][0], next[c][1]);
+            words[c][1] = pack(next[c][2], next[c][3]);
             c += 1;
         }
         self.costs = next;
-        result
     }
 
     /// The smallest path cost of this lane, per half.
@@ -134,46 +134,52 @@ impl<const C: usize> Recurrence<C> {
 
 /// Loads from byte `at` of a volume.
 #[inline(always)]
-pub fn load<const C: usize>(volume: Global<u8>, at: usize) -> Words<C> {
-    let mut words = [[0; WORDS]; C];
+pub fn load<const C: usize>(volume: Global<u8>, at: usize, words: &mut Words<C>) {
     if C == 1 {
-        words[0] = volume.get_x2(at);
+        let [w0, w1] = volume.get_x2(at);
+        words[0][0] = w0;
+        words[0][1] = w1;
     }
     let mut c = 0;
     while c + 1 < C {
         let [w0, w1, w2, w3] = volume.get_x4(at + c * CHUNK as usize);
-        (words[c], words[c + 1]) = ([w0, w1], [w2, w3]);
+        words[c][0] = w0;
+        words[c][1] = w1;
+        words[c + 1][0] = w2;
+        words[c + 1][1] = w3;
         c += 2;
     }
-    words
 }
 
 /// Loads from byte `at` of shared memory.
 #[inline(always)]
-pub fn load_shared<const C: usize>(data: Shared<u8>, at: u32) -> Words<C> {
-    let mut words = [[0; WORDS]; C];
+pub fn load_shared<const C: usize>(data: Shared<u8>, at: u32, words: &mut Words<C>) {
     if C == 1 {
-        words[0] = data.get_x2(at);
+        let [w0, w1] = data.get_x2(at);
+        words[0][0] = w0;
+        words[0][1] = w1;
     }
     let mut c = 0;
     while c + 1 < C {
         let [w0, w1, w2, w3] = data.get_x4(at + c as u32 * CHUNK);
-        (words[c], words[c + 1]) = ([w0, w1], [w2, w3]);
+        words[c][0] = w0;
+        words[c][1] = w1;
+        words[c + 1][0] = w2;
+        words[c + 1][1] = w3;
         c += 2;
     }
-    words
 }
 
 /// Stores to byte `at` of a volume.
 #[inline(always)]
-pub fn store<const C: usize>(volume: GlobalMut<u8>, at: usize, words: Words<C>) {
+pub fn store<const C: usize>(volume: GlobalMut<u8>, at: usize, words: &Words<C>) {
     if C == 1 {
-        volume.set_x2(at, words[0]);
+        volume.set_x2(at, [words[0][0], words[0][1]]);
     }
     let mut c = 0;
     while c + 1 < C {
-        let ([w0, w1], [w2, w3]) = (words[c], words[c + 1]);
-        volume.set_x4(at + c * CHUNK as usize, [w0, w1, w2, w3]);
+        let four = [words[c][0], words[c][1], words[c + 1][0], words[c + 1][1]];
+        volume.set_x4(at + c * CHUNK as usize, four);
         c += 2;
     }
 }
