@@ -219,6 +219,17 @@ pub mod global {
             unsafe { T::load_constant(self.0.add(i)) }
         }
 
+        /// The 8 bytes from element `i` on; their address is a multiple of 8.
+        #[inline(always)]
+        pub fn get_x2(self, i: usize) -> [u32; 2] {
+            let (a, b);
+            unsafe {
+                asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; ld.global.nc.v2.u32 {{{}, {}}}, [a]; }}",
+                    in(reg64) self.0.add(i), out(reg32) a, out(reg32) b, options(pure, nomem, nostack));
+            }
+            [a, b]
+        }
+
         /// The 16 bytes from element `i` on; their address is a multiple of 16.
         #[inline(always)]
         pub fn get_x4(self, i: usize) -> [u32; 4] {
@@ -255,6 +266,15 @@ pub mod global {
         #[inline(always)]
         pub fn set(self, i: usize, value: T) {
             unsafe { T::store(self.0.add(i), value) }
+        }
+
+        /// Writes the 8 bytes from element `i` on; their address is a multiple of 8.
+        #[inline(always)]
+        pub fn set_x2(self, i: usize, [a, b]: [u32; 2]) {
+            unsafe {
+                asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; st.global.v2.u32 [a], {{{}, {}}}; }}",
+                    in(reg64) self.0.add(i), in(reg32) a, in(reg32) b, options(nostack));
+            }
         }
 
         /// Writes the 16 bytes from element `i` on; their address is a multiple of 16.
@@ -313,6 +333,17 @@ pub mod shared {
         #[inline(always)]
         pub fn set(self, i: u32, value: T) {
             unsafe { T::store_shared(self.address(i), value) }
+        }
+
+        /// The 8 bytes from element `i` on; their address is a multiple of 8.
+        #[inline(always)]
+        pub fn get_x2(self, i: u32) -> [u32; 2] {
+            let (a, b);
+            unsafe {
+                asm!("ld.shared.v2.u32 {{{}, {}}}, [{}];", out(reg32) a, out(reg32) b, in(reg32) self.address(i),
+                    options(readonly, nostack));
+            }
+            [a, b]
         }
 
         /// The 16 bytes from element `i` on; their address is a multiple of 16.

@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use serde::de::DeserializeOwned;
-use stereo_host::{Backend, Census, Compat, Error, Options, Params, Plan, Paths, Scene, Speckle, io::Encoding};
+use stereo_host::{Backend, Census, Compat, Error, Options, Params, Paths, Plan, Scene, Speckle, io::Encoding};
 
 /// Dense stereo matching of rectified pairs.
 #[derive(Debug, Parser)]
