@@ -1,4 +1,5 @@
-//! Every kernel alone, in the emulator, against the reference's function for its stage, byte for byte.
+//! Every kernel of SGM alone, in the emulator, against the reference's function for its stage, byte for
+//! byte. (MASDA's are held against its plain image plane in `masda_planes.rs`.)
 //!
 //! One test per kernel, under the kernel's name. Parameters, sizes and the order of threads come from
 //! proptest; pixels and costs from a seed, so that a failing case is printed whole and short.
