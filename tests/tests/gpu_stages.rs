@@ -1,4 +1,5 @@
-//! Every kernel alone, in the emulator, against the reference's function for its stage, byte for byte.
+//! Every kernel of SGM alone, in the emulator, against the reference's function for its stage, byte for
+//! byte. (MASDA's are held against its plain image plane in `masda_planes.rs`.)
 //!
 //! One test per kernel, under the kernel's name. Parameters, sizes and the order of threads come from
 //! proptest; pixels and costs from a seed, so that a failing case is printed whole and short.
@@ -23,7 +24,7 @@ use stereo_kernels::{
     gpu::{
         emulator::{self, Buffer, Launch},
         global::Element,
-        warp,
+        packed, warp,
     },
     kernel::{Args, Entry},
     layout,
@@ -406,8 +407,9 @@ struct PathCase {
     path_costs: Buffer<u8>,
     /// Where in the penalties the direction's image starts.
     first_penalty: usize,
-    /// Paths side by side.
+    /// Paths side by side, and the lanes of each.
     paths: u32,
+    lanes: u32,
     expected: Vec<u8>,
 }
 
@@ -439,6 +441,7 @@ impl PathCase {
             penalties: Buffer::from_slice(&penalties),
             first_penalty,
             paths: if dy == 0 { case.height } else { case.width } as u32,
+            lanes: aggregate::lanes(dy == 0, layout::padded(case.params.disparities)),
             expected,
         }
     }
@@ -458,14 +461,14 @@ fn check_plain(entry: Entry<Aggregate>) {
         check(padded, MANY_PATHS, |case| {
             let mut of = PathCase::new(case, direction);
             let (width, height) = case.size();
-            let lanes = layout::lanes(padded);
+            let lanes = of.lanes;
             let args = Aggregate {
                 matching: of.matching.global(),
                 penalties: of.penalties.global_at(of.first_penalty..of.penalties.len()),
                 path_costs: of.path_costs.global_mut(),
                 width,
                 height,
-                p1: case.params.p1.into(),
+                p1: packed::splat(case.params.p1.into()),
                 lanes,
             };
             let block = warp::SIZE << (case.seed % 3);
@@ -481,7 +484,7 @@ fn check_bulk(entry: Entry<AggregateBulk>) {
         check(padded, MANY_PATHS, |case| {
             let mut of = PathCase::new(case, direction);
             let (width, height) = case.size();
-            let lanes = layout::lanes(padded);
+            let lanes = of.lanes;
             let &Case { step_bits, stages, .. } = case;
             let args = AggregateBulk {
                 matching: of.matching.global(),
@@ -489,7 +492,7 @@ fn check_bulk(entry: Entry<AggregateBulk>) {
                 path_costs: of.path_costs.global_mut(),
                 width,
                 height,
-                p1: case.params.p1.into(),
+                p1: packed::splat(case.params.p1.into()),
                 step_bits,
                 stages,
                 lanes,
@@ -553,7 +556,7 @@ fn check_winner(entry: Entry<Winner>) {
                 disparities: params.disparities,
                 right_shift: right_shift(&params),
                 subpixel: params.subpixel.into(),
-                rounds: winner::ROUNDS,
+                pixels: winner::PIXELS,
                 lanes,
             };
             let grid = (width.div_ceil(winner::tile(lanes)), height);
