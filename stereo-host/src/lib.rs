@@ -4,6 +4,7 @@
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
 pub mod color;
+mod cpu;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
 mod direction;
@@ -22,6 +23,7 @@ mod report;
 mod scene;
 mod view;
 
+pub use cpu::{CpuLevel, LEVEL_VARIABLE};
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::gpu::on_cuda::CudaExecutor;
 use crate::gpu::{on_emulator::EmulatorExecutor, plan::Plan, sgm::GpuSgm};
 use crate::{
-    Algorithm, DisparityMap, Error, GrayView, Params, Report, Result, masda, masda::MasdaEngine, reference,
-    view::check_size,
+    Algorithm, CpuLevel, DisparityMap, Error, GrayView, Params, Report, Result, cpu::CpuEngine, masda,
+    masda::MasdaEngine, reference, view::check_size,
 };
 
 /// Where a match runs.
@@ -50,11 +50,8 @@ impl Backend {
     /// [`Error::Unavailable`] says why not.
     pub fn availability(self) -> Result<()> {
         match self {
-            Self::Auto | Self::Reference | Self::Emulator => Ok(()),
+            Self::Auto | Self::Reference | Self::Cpu | Self::Emulator => Ok(()),
             Self::Cuda => crate::cuda::device::availability(None),
-            Self::Cpu => {
-                Err(Error::Unavailable { backend: self.name(), reason: "this build does not have it yet".to_owned() })
-            }
         }
     }
 
@@ -148,11 +145,7 @@ impl Matcher {
     /// # Errors
     /// Refused parameters or sizes, a backend that is not available, or too little memory.
     pub fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
-        check_size(width, height)?;
-        params.validate()?;
-        if options.threads == Some(0) {
-            return Err(Error::parameter("threads", 0, "at least 1"));
-        }
+        Self::check_build(width, height, params, options)?;
         if let Algorithm::Masda(_) = params.algorithm {
             let backend = masda::resolve_backend(options.backend)?;
             let engine = Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?);
@@ -162,6 +155,7 @@ impl Matcher {
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {
             Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
+            Backend::Cpu => Box::new(CpuEngine::new(width, height, params, options, CpuLevel::choose()?)?),
             #[cfg(cuda)]
             Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params, options.plan)?),
             Backend::Emulator => {
@@ -170,6 +164,33 @@ impl Matcher {
             _ => unreachable!("refused by availability()"),
         };
         Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
+    }
+
+    /// A matcher on the CPU with the vector instructions of `level`, for tests and comparisons:
+    /// [`Matcher::new`] takes the best ones, or those that [`crate::LEVEL_VARIABLE`] names.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`]; also when this machine does not have the level.
+    pub fn with_cpu_level(
+        width: usize,
+        height: usize,
+        params: &Params,
+        options: &Options,
+        level: CpuLevel,
+    ) -> Result<Self> {
+        Self::check_build(width, height, params, options)?;
+        let engine = Box::new(CpuEngine::new(width, height, params, options, level)?);
+        let (params, report) = (params.clone(), Report::default());
+        Ok(Self { engine, params, width, height, backend: Backend::Cpu, report })
+    }
+
+    fn check_build(width: usize, height: usize, params: &Params, options: &Options) -> Result<()> {
+        check_size(width, height)?;
+        params.validate()?;
+        if options.threads == Some(0) {
+            return Err(Error::parameter("threads", 0, "at least 1"));
+        }
+        Ok(())
     }
 
     /// Matches a pair into a new map.

@@ -1,5 +1,6 @@
 //! The project's chores. One file per chore: each has an `Args` (clap) and a `run`, and a variant of [`Chore`] here.
 
+mod bench_cpu;
 mod build_ptx;
 mod bundle;
 mod cuda_tools;
@@ -21,6 +22,7 @@ use error::Result;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
 enum Chore {
+    BenchCpu(bench_cpu::Args),
     BuildPtx(build_ptx::Args),
     Bundle(bundle::Args),
     Doctor(doctor::Args),
@@ -42,6 +44,7 @@ fn main() -> std::process::ExitCode {
 
 fn run(chore: Chore) -> Result<()> {
     match chore {
+        Chore::BenchCpu(args) => bench_cpu::run(&args),
         Chore::BuildPtx(args) => build_ptx::run(&args),
         Chore::Bundle(args) => bundle::run(&args),
         Chore::Doctor(args) => doctor::run(&args),
