@@ -13,9 +13,11 @@ mod error;
 pub mod eval;
 mod gpu;
 pub mod io;
+pub mod masda;
 mod matcher;
 mod memory;
 mod params;
+pub mod pipeline;
 pub mod reference;
 mod report;
 mod scene;
@@ -27,7 +29,10 @@ pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use gpu::plan::{PathKernel, Plan};
 pub use matcher::{Backend, Matcher, Options};
-pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
+pub use params::{
+    Algorithm, Census, Compat, MAX_DISPARITIES, MAX_MASDA_DISPARITIES, MAX_MASDA_ITERATIONS, MAX_SIDE, MasdaParams,
+    Params, Paths, SUBPIXEL_BITS, Speckle,
+};
 pub use report::{Report, StageReport};
 pub use scene::{Scene, SceneSpec};
 pub use view::{GrayView, Pixels};

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::gpu::on_cuda::CudaExecutor;
 use crate::gpu::{on_emulator::EmulatorExecutor, plan::Plan, sgm::GpuSgm};
 use crate::{
-    CpuLevel, DisparityMap, Error, GrayView, Params, Report, Result, cpu::CpuEngine, reference, view::check_size,
+    Algorithm, CpuLevel, DisparityMap, Error, GrayView, Params, Report, Result, cpu::CpuEngine, masda,
+    masda::MasdaEngine, reference, view::check_size,
 };
 
 /// Where a match runs.
@@ -145,6 +146,11 @@ impl Matcher {
     /// Refused parameters or sizes, a backend that is not available, or too little memory.
     pub fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
         Self::check_build(width, height, params, options)?;
+        if let Algorithm::Masda(_) = params.algorithm {
+            let backend = masda::resolve_backend(options.backend)?;
+            let engine = Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?);
+            return Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() });
+        }
         let backend = options.backend.resolve();
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {

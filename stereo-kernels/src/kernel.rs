@@ -83,6 +83,12 @@ macro_rules! kernels {
             }
         }
 
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $(<$T: $crate::gpu::global::Element>)? $Args $(<$T>)? {
+            /// The name of every kernel of the family.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+        }
+
         $crate::kernels! { @list $Args [$($T)?] $($name)* }
         $crate::kernels! { @each $Args [$($T)?] { $($field: $type,)* } $( { [$(#[$entry_doc])*] $name [$($E)?] $body } )* }
     };

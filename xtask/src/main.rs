@@ -11,6 +11,7 @@ mod ptx_file;
 mod ptx_report;
 mod sass;
 mod test;
+mod tune_masda;
 mod tune_sgm;
 mod workspace;
 
@@ -27,6 +28,7 @@ enum Chore {
     Doctor(doctor::Args),
     PtxReport(ptx_report::Args),
     Test(test::Args),
+    TuneMasda(tune_masda::Args),
     TuneSgm(tune_sgm::Args),
 }
 
@@ -48,6 +50,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Doctor(args) => doctor::run(&args),
         Chore::PtxReport(args) => ptx_report::run(&args),
         Chore::Test(args) => test::run(&args),
+        Chore::TuneMasda(args) => tune_masda::run(&args),
         Chore::TuneSgm(args) => tune_sgm::run(&args),
     }
 }

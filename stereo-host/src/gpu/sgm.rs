@@ -8,9 +8,9 @@ use stereo_kernels::{
     census::{self, Census},
     consistency::{self, Consistency},
     cost::{self, Cost},
-    gpu::{global::Global, warp},
+    gpu::{global::Global, packed, warp},
     kernel::Entry,
-    layout::{self, CHUNK},
+    layout::{self, LANE},
     median::{self, Median},
     penalty::{self, Penalty},
     winner::{self, Winner},
@@ -148,7 +148,7 @@ fn advice(width: usize, height: usize, params: &Params, free: u64) -> String {
     if params.paths == Paths::Eight && fits(&Params { paths: Paths::Four, ..params.clone() }) {
         fitting.push("4 paths".to_owned());
     }
-    let smaller = (0..10).map(|power| CHUNK << power).rev().filter(|&d| d < params.disparities);
+    let smaller = (0..10).map(|power| LANE << power).rev().filter(|&d| d < params.disparities);
     if let Some(d) = smaller.into_iter().find(|&d| fits(&Params { disparities: d, ..params.clone() })) {
         fitting.push(format!("{d} disparities"));
     }
@@ -401,7 +401,7 @@ impl<E: Executor> Launches<'_, E> {
         let matching = E::view(&self.buffers.matching, 0);
         let penalties = self.direction_penalties(dx, dy);
         let path_costs = E::view_mut(&self.buffers.path_costs, index * self.size.volume());
-        let p1 = self.params.p1.into();
+        let p1 = packed::splat(self.params.p1.into());
         match self.plan.kernel(direction) {
             PathKernel::Plain => {
                 let blocks = (paths * lanes).div_ceil(AGGREGATE_BLOCK);
