@@ -35,8 +35,8 @@ pub(crate) struct RowSolver {
 }
 
 impl RowSolver {
-    pub(crate) fn new(params: &Params, masda: &MasdaParams, options: &Options) -> Result<Self> {
-        let workers = Workers::new("stereo-solve", options)?;
+    pub(crate) fn new(params: &Params, masda: &MasdaParams, options: &Options, pinned: bool) -> Result<Self> {
+        let workers = Workers::new("stereo-solve", options, pinned)?;
         let finishing = Finishing::new(params)?;
         Ok(Self { params: params.clone(), masda: *masda, workers, finishing, timing: options.timing })
     }
