@@ -52,6 +52,8 @@ crate::kernels! {
 #[inline(always)]
 fn penalty<T: Element + Into<u32>>(args: Penalty<T>) {
     let Penalty { image, penalties, width, height, axes, p1, p2, adaptive } = args;
+    // At least 1, so that divisions need no check.
+    let width = width.max(1);
     let pixels = (width * height) as usize;
     let per_image = pixels + tail(width as usize);
     let i = (thread::block_idx_x() * BLOCK + thread::thread_idx_x()) as usize;

@@ -13,7 +13,7 @@ pub(super) const DIRECTIONS: [isize; 3] = [0, -1, 1];
 
 /// `L` and `M` of one row in each direction, in slots (see [`super::sweep`]).
 ///
-/// After `rows` steps, column 0 of a direction is at [`SweepState::origin`]; [`SweepState::rewind`] moves it back.
+/// After `rows` steps, every direction's column 0 has moved; [`SweepState::rewind`] moves it back.
 pub(super) struct SweepState {
     paths: Vec<Path>,
     rows: usize,

@@ -8,9 +8,9 @@ use stereo_kernels::{
     census::{self, Census},
     consistency::{self, Consistency},
     cost::{self, Cost},
-    gpu::{global::Global, warp},
+    gpu::{global::Global, packed, warp},
     kernel::Entry,
-    layout::{self, CHUNK},
+    layout::{self, LANE},
     median::{self, Median},
     penalty::{self, Penalty},
     winner::{self, Winner},
@@ -121,13 +121,15 @@ fn total_need(width: usize, height: usize, params: &Params) -> u64 {
 /// Refuses a plan that the machine cannot run.
 fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> Result<()> {
     plan.validate()?;
-    for kernel in [plan.horizontal, plan.vertical, plan.oblique] {
+    for (horizontal, kernel) in [(true, plan.horizontal), (false, plan.vertical), (false, plan.oblique)] {
         let PathKernel::Bulk { chunk, stages } = kernel else { continue };
         let Some(limit) = executor.bulk_shared_memory() else {
             let reason = "the plan asks for bulk copies, which need compute capability 9.0".to_owned();
             return Err(Error::Unavailable { backend: "cuda", reason });
         };
-        let need = bulk::shared_bytes(size.lanes, size.padded, PathKernel::step_bits(chunk), stages);
+        let lanes = aggregate::lanes(horizontal, size.padded);
+        let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
+        let need = bulk::shared_bytes(lanes, size.padded, step_bits, stages);
         if need > limit {
             return Err(Error::Memory {
                 what: "a block of the bulk-copy aggregation",
@@ -147,7 +149,7 @@ fn advice(width: usize, height: usize, params: &Params, free: u64) -> String {
     if params.paths == Paths::Eight && fits(&Params { paths: Paths::Four, ..params.clone() }) {
         fitting.push("4 paths".to_owned());
     }
-    let smaller = (0..10).map(|power| CHUNK << power).rev().filter(|&d| d < params.disparities);
+    let smaller = (0..10).map(|power| LANE << power).rev().filter(|&d| d < params.disparities);
     if let Some(d) = smaller.into_iter().find(|&d| fits(&Params { disparities: d, ..params.clone() })) {
         fitting.push(format!("{d} disparities"));
     }
@@ -392,14 +394,15 @@ impl<E: Executor> Launches<'_, E> {
     }
 
     fn aggregate(&self, stream: usize, index: usize, direction: Direction) -> Result<()> {
-        let Size { width, height, padded, lanes } = self.size;
+        let Size { width, height, padded, .. } = self.size;
         let (dx, dy) = direction.offset();
         let (dx, dy) = (dx as i32, dy as i32);
+        let lanes = aggregate::lanes(dy == 0, padded);
         let paths = if dy == 0 { height } else { width };
         let matching = E::view(&self.buffers.matching, 0);
         let penalties = self.direction_penalties(dx, dy);
         let path_costs = E::view_mut(&self.buffers.path_costs, index * self.size.volume());
-        let p1 = self.params.p1.into();
+        let p1 = packed::splat(self.params.p1.into());
         match self.plan.kernel(direction) {
             PathKernel::Plain => {
                 let blocks = (paths * lanes).div_ceil(AGGREGATE_BLOCK);
@@ -411,7 +414,7 @@ impl<E: Executor> Launches<'_, E> {
                 unsafe { self.executor.launch(stream, direction.stage(), entry, shape, args) }
             }
             PathKernel::Bulk { chunk, stages } => {
-                let step_bits = PathKernel::step_bits(chunk);
+                let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
                 let shape = Shape {
                     grid: ((paths * lanes).div_ceil(warp::SIZE), 1),
                     block: warp::SIZE,
@@ -454,7 +457,7 @@ impl<E: Executor> Launches<'_, E> {
             disparities: self.params.disparities,
             right_shift: self.right_shift(),
             subpixel: self.params.subpixel.into(),
-            rounds: winner::ROUNDS,
+            pixels: winner::PIXELS,
             lanes,
         };
         let entry = winner::entry(self.params.paths.count(), padded);

@@ -1,5 +1,5 @@
-//! AVX-512 with byte permutes' companions BW, VL and BITALG (byte population count): Ice Lake, Zen 4
-//! and later. Earlier AVX-512 machines lack BITALG and take the AVX2 level.
+//! AVX-512 with byte lanes (BW, VL) and byte population counts (BITALG): Ice Lake, Zen 4 and later.
+//! Earlier AVX-512 machines lack BITALG and take the AVX2 level.
 
 // Every method is one unsafe operation; the contract is the trait's.
 #![allow(unsafe_op_in_unsafe_fn)]

@@ -14,9 +14,6 @@ use super::{
     shadow::GlobalConflict,
 };
 
-/// Bytes of a wide load or store.
-const WIDE: usize = 16;
-
 /// Device memory that no thread writes during the launch: loads take the read-only path.
 /// A bare pointer on the device; on the host it carries its length and every access is checked. The
 /// pointer stands first, so that the driver, given the address of a view, finds a device pointer.
@@ -98,15 +95,29 @@ impl<T: Element> Global<T> {
         })
     }
 
+    /// The 8 bytes from element `i` on; their address is a multiple of 8.
+    #[track_caller]
+    #[inline(always)]
+    pub fn get_x2(self, i: usize) -> [u32; 2] {
+        self.get_words(i)
+    }
+
     /// The 16 bytes from element `i` on; their address is a multiple of 16.
     #[track_caller]
     #[inline(always)]
     pub fn get_x4(self, i: usize) -> [u32; 4] {
+        self.get_words(i)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn get_words<const N: usize>(self, i: usize) -> [u32; N] {
         let at = Location::caller();
         scheduler::with(|block| {
-            let p: *const u32 = self.read(block, i, WIDE, WIDE, Access::Read, at).cast();
-            // SAFETY: `read` has found 16 bytes in live memory, aligned.
-            [0, 1, 2, 3].map(|k| unsafe { u32::load(p.add(k)) })
+            let bytes = size_of::<[u32; N]>();
+            let p: *const u32 = self.read(block, i, bytes, bytes, Access::Read, at).cast();
+            // SAFETY: `read` has found the words in live memory, aligned.
+            std::array::from_fn(|k| unsafe { u32::load(p.add(k)) })
         })
     }
 
@@ -157,15 +168,29 @@ impl<T: Element> GlobalMut<T> {
         });
     }
 
+    /// Writes the 8 bytes from element `i` on; their address is a multiple of 8.
+    #[track_caller]
+    #[inline(always)]
+    pub fn set_x2(self, i: usize, values: [u32; 2]) {
+        self.set_words(i, values);
+    }
+
     /// Writes the 16 bytes from element `i` on; their address is a multiple of 16.
     #[track_caller]
     #[inline(always)]
     pub fn set_x4(self, i: usize, values: [u32; 4]) {
+        self.set_words(i, values);
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn set_words<const N: usize>(self, i: usize, values: [u32; N]) {
         let at = Location::caller();
         scheduler::with(|block| {
-            let p: *mut u32 = self.access(block, i, WIDE, WIDE, Access::Write, at).cast();
+            let bytes = size_of::<[u32; N]>();
+            let p: *mut u32 = self.access(block, i, bytes, bytes, Access::Write, at).cast();
             for (k, value) in values.into_iter().enumerate() {
-                // SAFETY: `access` has found 16 bytes in live memory, aligned.
+                // SAFETY: `access` has found the words in live memory, aligned.
                 unsafe { u32::store(p.add(k), value) }
             }
         });

@@ -71,15 +71,29 @@ impl<T: Element> Shared<T> {
         });
     }
 
+    /// The 8 bytes from element `i` on; their address is a multiple of 8.
+    #[track_caller]
+    #[inline(always)]
+    pub fn get_x2(self, i: u32) -> [u32; 2] {
+        self.get_words(i)
+    }
+
     /// The 16 bytes from element `i` on; their address is a multiple of 16.
     #[track_caller]
     #[inline(always)]
     pub fn get_x4(self, i: u32) -> [u32; 4] {
+        self.get_words(i)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn get_words<const N: usize>(self, i: u32) -> [u32; N] {
         let at = Location::caller();
         scheduler::with(|block| {
-            let p: *const u32 = self.access(block, i, WIDE, WIDE, Access::Read, at).cast();
-            // SAFETY: `access` has found 16 bytes in the block's memory, aligned.
-            [0, 1, 2, 3].map(|k| unsafe { u32::load(p.add(k)) })
+            let bytes = size_of::<[u32; N]>() as u32;
+            let p: *const u32 = self.access(block, i, bytes, bytes, Access::Read, at).cast();
+            // SAFETY: `access` has found the words in the block's memory, aligned.
+            std::array::from_fn(|k| unsafe { u32::load(p.add(k)) })
         })
     }
 
