@@ -18,7 +18,7 @@ mod threads;
 
 pub use candidates::{Candidate, Candidates};
 pub use engine::{GraphSolver, ImagePlane, graph_solver, image_plane};
-pub(crate) use engine::{MasdaEngine, check_pair, check_sizes, resolve_backend};
+pub(crate) use engine::{MasdaEngine, build_solver, check_pair, check_sizes, resolve_backend};
 pub use tables::{CENSUS_BITS, LEVELS, ONE, Tables, level_difference};
 
 /// The stages' names in a [`crate::Report`], the same on every backend.
