@@ -170,7 +170,7 @@ impl Matcher {
     /// [`Matcher::new`] takes the best ones, or those that [`crate::LEVEL_VARIABLE`] names.
     ///
     /// # Errors
-    /// As [`Matcher::new`]; also when this machine does not have the level.
+    /// As [`Matcher::new`]; also when this machine does not have the level, and for another algorithm than SGM.
     pub fn with_cpu_level(
         width: usize,
         height: usize,
@@ -179,6 +179,10 @@ impl Matcher {
         level: CpuLevel,
     ) -> Result<Self> {
         Self::check_build(width, height, params, options)?;
+        if let Algorithm::Masda(_) = params.algorithm {
+            let reason = "vector levels are SGM's; MASDA on the CPU has none to choose from".to_owned();
+            return Err(Error::Unavailable { backend: Backend::Cpu.name(), reason });
+        }
         let engine = Box::new(CpuEngine::new(width, height, params, options, level)?);
         let (params, report) = (params.clone(), Report::default());
         Ok(Self { engine, params, width, height, backend: Backend::Cpu, report })

@@ -10,9 +10,7 @@
 use crate::{
     gpu::{
         global::{Global, GlobalMut},
-        packed,
-        shared::Shared,
-        warp,
+        packed, warp,
     },
     layout::{CHUNK, REGISTERS, WORDS, pack, unpack},
 };
@@ -152,8 +150,9 @@ pub fn load<const C: usize>(volume: Global<u8>, at: usize, words: &mut Words<C>)
 }
 
 /// Loads from byte `at` of shared memory.
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
 #[inline(always)]
-pub fn load_shared<const C: usize>(data: Shared<u8>, at: u32, words: &mut Words<C>) {
+pub fn load_shared<const C: usize>(data: crate::gpu::shared::Shared<u8>, at: u32, words: &mut Words<C>) {
     if C == 1 {
         let [w0, w1] = data.get_x2(at);
         words[0][0] = w0;

@@ -284,6 +284,7 @@ pub mod global {
         }
 
         /// The address of element `i`, for a bulk copy.
+        #[cfg(target_feature = "sm_90")]
         #[inline(always)]
         pub(super) fn address(self, i: usize) -> *const T {
             unsafe { self.0.add(i) }
