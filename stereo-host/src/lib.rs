@@ -6,6 +6,7 @@
 pub mod color;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
+mod device_image;
 mod direction;
 mod disparity;
 mod error;
@@ -18,8 +19,11 @@ mod params;
 pub mod reference;
 mod report;
 mod scene;
+mod times;
+mod tuning;
 mod view;
 
+pub use device_image::{DeviceImage, DevicePair};
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
@@ -28,6 +32,8 @@ pub use matcher::{Backend, Matcher, Options};
 pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
 pub use report::{Report, StageReport};
 pub use scene::{Scene, SceneSpec};
+pub use times::Times;
+pub use tuning::{PlanSource, Trial, Tuning, TuningKey, TuningReport, cache_folder, clear_cache};
 pub use view::{GrayView, Pixels};
 
 /// The README's example is a test.

@@ -1,5 +1,7 @@
 //! Which kernels and streams a match on a GPU uses. No plan changes a byte of the result.
 
+use std::{fmt, str::FromStr};
+
 use serde::{Deserialize, Serialize};
 use stereo_kernels::aggregate::bulk;
 
@@ -25,6 +27,14 @@ impl PathKernel {
     /// The chunk's length as a power of two.
     pub(crate) fn step_bits(chunk: u32) -> u32 {
         chunk.trailing_zeros()
+    }
+
+    /// The steps of a chunk and the stages in flight, where there are any.
+    pub(crate) fn ring(self) -> Option<(u32, u32)> {
+        match self {
+            Self::Plain => None,
+            Self::Bulk { chunk, stages } => Some((chunk, stages)),
+        }
     }
 
     fn validate(self) -> Result<()> {
@@ -100,5 +110,25 @@ impl Plan {
 impl Default for Plan {
     fn default() -> Self {
         Self::PLAIN
+    }
+}
+
+impl fmt::Display for Plan {
+    /// One line of JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl FromStr for Plan {
+    type Err = Error;
+
+    /// Reads JSON and checks the plan.
+    fn from_str(json: &str) -> Result<Self> {
+        let plan: Self = serde_json::from_str(json).map_err(|error| {
+            Error::parameter("plan", json.trim(), format!("auto, cached, plain or a plan as JSON ({error})"))
+        })?;
+        plan.validate()?;
+        Ok(plan)
     }
 }

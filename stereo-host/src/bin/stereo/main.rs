@@ -8,6 +8,7 @@ mod info;
 mod interrupt;
 mod match_;
 mod output;
+mod tune;
 
 use std::{io::ErrorKind, process::ExitCode};
 
@@ -44,6 +45,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(args) => demo::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
