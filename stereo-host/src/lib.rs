@@ -4,6 +4,7 @@
 //! [`Matcher`] is the entry point, [`Params`] what it computes, [`Options`] where it runs.
 
 pub mod color;
+mod cpu;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
 mod device_image;
@@ -13,9 +14,11 @@ mod error;
 pub mod eval;
 mod gpu;
 pub mod io;
+pub mod masda;
 mod matcher;
 mod memory;
 mod params;
+pub mod pipeline;
 pub mod reference;
 mod report;
 mod scene;
@@ -23,13 +26,17 @@ mod times;
 mod tuning;
 mod view;
 
+pub use cpu::{CpuLevel, LEVEL_VARIABLE};
 pub use device_image::{DeviceImage, DevicePair};
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use gpu::plan::{PathKernel, Plan};
 pub use matcher::{Backend, Matcher, Options};
-pub use params::{Census, Compat, MAX_DISPARITIES, MAX_SIDE, Params, Paths, SUBPIXEL_BITS, Speckle};
+pub use params::{
+    Algorithm, Census, Compat, MAX_DISPARITIES, MAX_MASDA_DISPARITIES, MAX_MASDA_ITERATIONS, MAX_SIDE, MasdaParams,
+    Params, Paths, SUBPIXEL_BITS, Speckle,
+};
 pub use report::{Report, StageReport};
 pub use scene::{Scene, SceneSpec};
 pub use times::Times;

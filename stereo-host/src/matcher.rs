@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::gpu::on_cuda::CudaExecutor;
 use crate::gpu::{engine::GpuSgm, on_emulator::EmulatorExecutor};
 use crate::{
-    DeviceImage, DevicePair, DisparityMap, Error, GrayView, Params, Plan, PlanSource, Report, Result, Tuning,
-    TuningReport, device_image, reference, view::check_size,
+    Algorithm, CpuLevel, DeviceImage, DevicePair, DisparityMap, Error, GrayView, Params, Plan, PlanSource, Report,
+    Result, Tuning, TuningReport, cpu::CpuEngine, device_image, masda, masda::MasdaEngine, reference, view::check_size,
 };
 
 /// Where a match runs.
@@ -50,11 +50,8 @@ impl Backend {
     /// [`Error::Unavailable`] says why not.
     pub fn availability(self) -> Result<()> {
         match self {
-            Self::Auto | Self::Reference | Self::Emulator => Ok(()),
+            Self::Auto | Self::Reference | Self::Cpu | Self::Emulator => Ok(()),
             Self::Cuda => crate::cuda::device::availability(None),
-            Self::Cpu => {
-                Err(Error::Unavailable { backend: self.name(), reason: "this build does not have it yet".to_owned() })
-            }
         }
     }
 
@@ -183,23 +180,54 @@ impl Matcher {
     /// # Errors
     /// Refused parameters or sizes, a backend that is not available, or too little memory.
     pub fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
-        check_size(width, height)?;
-        params.validate()?;
-        if options.threads == Some(0) {
-            return Err(Error::parameter("threads", 0, "at least 1"));
+        Self::check_build(width, height, params, options)?;
+        if let Algorithm::Masda(_) = params.algorithm {
+            let backend = masda::resolve_backend(options.backend)?;
+            let engine = Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?);
+            return Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() });
         }
         let backend = options.backend.resolve();
         backend.availability()?;
         let engine: Box<dyn Engine> = match backend {
             Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
+            Backend::Cpu => Box::new(CpuEngine::new(width, height, params, options, CpuLevel::choose()?)?),
             #[cfg(cuda)]
             Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options.device)?, width, height, params, options)?),
-            Backend::Emulator => {
-                Box::new(GpuSgm::new(EmulatorExecutor::new(), width, height, params, options)?)
-            }
+            Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(), width, height, params, options)?),
             _ => unreachable!("refused by availability()"),
         };
         Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
+    }
+
+    /// A matcher on the CPU with the vector instructions of `level`, for tests and comparisons:
+    /// [`Matcher::new`] takes the best ones, or those that [`crate::LEVEL_VARIABLE`] names.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`]; also when this machine does not have the level, and for another algorithm than SGM.
+    pub fn with_cpu_level(
+        width: usize,
+        height: usize,
+        params: &Params,
+        options: &Options,
+        level: CpuLevel,
+    ) -> Result<Self> {
+        Self::check_build(width, height, params, options)?;
+        if let Algorithm::Masda(_) = params.algorithm {
+            let reason = "vector levels are SGM's; MASDA on the CPU has none to choose from".to_owned();
+            return Err(Error::Unavailable { backend: Backend::Cpu.name(), reason });
+        }
+        let engine = Box::new(CpuEngine::new(width, height, params, options, level)?);
+        let (params, report) = (params.clone(), Report::default());
+        Ok(Self { engine, params, width, height, backend: Backend::Cpu, report })
+    }
+
+    fn check_build(width: usize, height: usize, params: &Params, options: &Options) -> Result<()> {
+        check_size(width, height)?;
+        params.validate()?;
+        if options.threads == Some(0) {
+            return Err(Error::parameter("threads", 0, "at least 1"));
+        }
+        Ok(())
     }
 
     /// Matches a pair into a new map.

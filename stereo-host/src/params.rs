@@ -7,6 +7,12 @@ use crate::{Error, Result};
 /// The largest number of disparities that any backend accepts.
 pub const MAX_DISPARITIES: u32 = 1024;
 
+/// The largest number of disparities that [`Algorithm::Masda`] accepts (masda.md, image plane).
+pub const MAX_MASDA_DISPARITIES: u32 = 256;
+
+/// The largest number of message passing iterations that [`Algorithm::Masda`] accepts.
+pub const MAX_MASDA_ITERATIONS: u32 = 1000;
+
 /// The largest image side that any backend accepts, in pixels.
 pub const MAX_SIDE: usize = 32_768;
 
@@ -73,6 +79,99 @@ pub enum Compat {
     LibSgm,
 }
 
+/// What is computed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Algorithm {
+    /// Semi-global matching (sgm.md).
+    #[default]
+    Sgm,
+    /// Matching by one-to-one assignment on each row (masda.md).
+    Masda(MasdaParams),
+}
+
+impl Algorithm {
+    /// The name as the command spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sgm => "sgm",
+            Self::Masda(_) => "masda",
+        }
+    }
+}
+
+/// The parameters that only [`Algorithm::Masda`] has, named as in masda.md.
+///
+/// Scores are Q14: 16384 is the best one possible. Of the fields of [`Params`], MASDA uses `disparities`
+/// (at most [`MAX_MASDA_DISPARITIES`]), `min_disparity`, `subpixel`, `mask_zero`, `speckle` and `fill`; the others
+/// describe SGM and have no effect, and `compat` must be [`Compat::None`].
+///
+/// The defaults are what `cargo xtask tune-masda` found on the eight scenes (BENCHMARKS.md).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MasdaParams {
+    /// Share `w_c` of the census in the score, above 0 and below 1; the rest is the intensity's.
+    pub w_c: f64,
+    /// Hamming distance at which the census score has fallen to `1/e`; above 0.
+    pub lambda_c: f64,
+    /// Grey levels (of 8 bits) at which the intensity score has fallen to `1/e`; above 0.
+    pub lambda_a: f64,
+    /// The filter's spatial scale in pixels; above 0.
+    pub sigma_s: f64,
+    /// The filter's range scale in grey levels (of 8 bits); above 0.
+    pub sigma_r: f64,
+    /// Score of leaving a pixel unmatched, a signed 16-bit number.
+    pub theta: i32,
+    /// Smallest belief of an accepted match. `i32::MIN` accepts all.
+    pub margin: i32,
+    /// Message passing iterations `n`, at most [`MAX_MASDA_ITERATIONS`].
+    pub iterations: u32,
+}
+
+impl Default for MasdaParams {
+    fn default() -> Self {
+        Self {
+            w_c: 0.8,
+            lambda_c: 8.0,
+            lambda_a: 16.0,
+            sigma_s: 10.0,
+            sigma_r: 20.0,
+            theta: 4000,
+            margin: 300,
+            iterations: 2,
+        }
+    }
+}
+
+impl MasdaParams {
+    fn validate(&self) -> Result<()> {
+        if !(self.w_c > 0.0 && self.w_c < 1.0) {
+            return Err(Error::parameter("masda.w_c", self.w_c, "above 0 and below 1"));
+        }
+        for (name, value) in [
+            ("masda.lambda_c", self.lambda_c),
+            ("masda.lambda_a", self.lambda_a),
+            ("masda.sigma_s", self.sigma_s),
+            ("masda.sigma_r", self.sigma_r),
+        ] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(Error::parameter(name, value, "a finite number above 0"));
+            }
+        }
+        if i16::try_from(self.theta).is_err() {
+            return Err(Error::parameter("masda.theta", self.theta, format!("{} to {}", i16::MIN, i16::MAX)));
+        }
+        if self.iterations > MAX_MASDA_ITERATIONS {
+            return Err(Error::parameter(
+                "masda.iterations",
+                self.iterations,
+                format!("at most {MAX_MASDA_ITERATIONS}"),
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Speckle removal (sgm.md, section 5.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Speckle {
@@ -94,7 +193,9 @@ pub struct Speckle {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Number of disparities `D`, `1..=1024`. Default 128.
+    /// What is computed. Default SGM.
+    pub algorithm: Algorithm,
+    /// Number of disparities `D`, `1..=1024` (`1..=256` for MASDA). Default 128.
     pub disparities: u32,
     /// Smallest disparity `m` in pixels; may be negative. Default 0.
     pub min_disparity: i32,
@@ -128,6 +229,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            algorithm: Algorithm::Sgm,
             disparities: 128,
             min_disparity: 0,
             paths: Paths::Eight,
@@ -151,6 +253,11 @@ impl Params {
     /// fixed `P2`, and the conventions marked \[compat\] in sgm.md.
     pub fn libsgm() -> Self {
         Self { adaptive_p2: false, census: Census::Symmetric9x7, compat: Compat::LibSgm, ..Self::default() }
+    }
+
+    /// MASDA with its defaults.
+    pub fn masda() -> Self {
+        Self { algorithm: Algorithm::Masda(MasdaParams::default()), ..Self::default() }
     }
 
     /// Whether pixels of left intensity 0 become invalid.
@@ -206,6 +313,16 @@ impl Params {
         {
             return Err(Error::parameter("speckle.max_diff", speckle.max_diff, format!("at most {MAX_DISPARITIES}")));
         }
+        if let Algorithm::Masda(masda) = &self.algorithm {
+            masda.validate()?;
+            if self.disparities > MAX_MASDA_DISPARITIES {
+                let limit = format!("1 to {MAX_MASDA_DISPARITIES} with the algorithm masda");
+                return Err(Error::parameter("disparities", self.disparities, limit));
+            }
+            if self.compat != Compat::None {
+                return Err(Error::parameter("compat", "libsgm", "none with the algorithm masda"));
+            }
+        }
         self.validate_range()
     }
 
@@ -260,6 +377,25 @@ mod tests {
         assert!(refused(Params { lr_max_diff: 5000, ..d.clone() }).contains("5000"));
         assert!(refused(Params { min_disparity: i32::MAX, ..d.clone() }).contains("min_disparity"));
         assert!(refused(Params { min_disparity: i32::MIN, ..d }).contains("min_disparity"));
+    }
+
+    #[test]
+    fn masda_refusals() {
+        Params::masda().validate().unwrap();
+        let with = |change: fn(&mut MasdaParams)| {
+            let mut masda = MasdaParams::default();
+            change(&mut masda);
+            refused(Params { algorithm: Algorithm::Masda(masda), ..Params::default() })
+        };
+        assert!(with(|p| p.w_c = 0.0).contains("masda.w_c = 0 "));
+        assert!(with(|p| p.w_c = 1.0).contains("below 1"));
+        assert!(with(|p| p.lambda_a = f64::NAN).contains("masda.lambda_a"));
+        assert!(with(|p| p.sigma_s = f64::INFINITY).contains("masda.sigma_s"));
+        assert!(with(|p| p.sigma_r = -1.0).contains("masda.sigma_r = -1"));
+        assert!(with(|p| p.theta = 40_000).contains("32767"));
+        assert!(with(|p| p.iterations = 1001).contains("at most 1000"));
+        assert!(refused(Params { disparities: 257, ..Params::masda() }).contains("1 to 256"));
+        assert!(refused(Params { compat: Compat::LibSgm, ..Params::masda() }).contains("masda"));
     }
 
     #[test]

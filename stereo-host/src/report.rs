@@ -58,8 +58,8 @@ pub struct Report {
     pub plan_source: Option<PlanSource>,
     /// Milliseconds from the call to the finished map.
     pub total_ms: f64,
-    /// Milliseconds that the frame took on a GPU: from the first kernel's turn to the finished map in
-    /// device memory, without the copies from and to the host.
+    /// Milliseconds that the frame took on a GPU: from the first kernel's turn to the finished map (with
+    /// MASDA, the finished candidates) in device memory, without the copies from and to the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_ms: Option<f64>,
     /// The stages in the order they were started.

@@ -96,13 +96,12 @@ fn symmetric<T: Element + PartialOrd + Default>(args: Census<T>) {
     if x >= w {
         return;
     }
-    let mut f = [0u64; ROWS as usize];
-    let mut j = 0;
-    while j < ROWS as i32 {
-        let y = y0 + j;
+    // A bound that the compiler does not know keeps the code small: rows share nothing here.
+    let mut y = y0;
+    while y < h.min(y0 + ROWS as i32) {
+        let mut bits = 0u32;
         if x >= RX && x < w - RX && y >= RADIUS_Y && y < h - RADIUS_Y {
             let at = |dx: i32, dy: i32| image.get((y + dy) as usize * width as usize + (x + dx) as usize);
-            let mut bits = 0u32;
             let mut dy = -RADIUS_Y;
             while dy <= 0 {
                 let mut dx = -RX;
@@ -112,11 +111,10 @@ fn symmetric<T: Element + PartialOrd + Default>(args: Census<T>) {
                 }
                 dy += 1;
             }
-            f[j as usize] = bits.into();
         }
-        j += 1;
+        descriptors.set(y as usize * w as usize + x as usize, bits.into());
+        y += 1;
     }
-    store(descriptors, f, x, y0, w, h);
 }
 
 #[inline(always)]

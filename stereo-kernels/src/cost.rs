@@ -1,9 +1,9 @@
 //! Matching cost (sgm.md, section 2): the Hamming distance of census descriptors, one byte per
 //! disparity, layout [`crate::layout`].
 //!
-//! A thread makes the chunk of [`PIXELS`] neighbouring pixels: their 64 distances need only 19 right
+//! A thread makes [`LANE`] costs of [`PIXELS`] neighbouring pixels: their 64 distances need only 19 right
 //! descriptors, which stay in registers. The block's right descriptors lie in shared memory, one
-//! element skipped after every 16, so that lanes a chunk apart meet different banks.
+//! element skipped after every 16, so that threads apart by that meet different banks.
 
 use crate::{
     gpu::{
@@ -11,8 +11,11 @@ use crate::{
         shared::Shared,
         thread,
     },
-    layout::{CHUNK, PADDING_COST, WORDS},
+    layout::{LANE, PADDING_COST, byte_of},
 };
+
+/// 32-bit words of a thread's costs of a pixel.
+const WORDS: usize = LANE as usize / 4;
 
 /// Neighbouring pixels per thread.
 pub const PIXELS: u32 = 4;
@@ -22,7 +25,7 @@ pub const BLOCK: u32 = 256;
 
 /// Pixels per block, for a volume of `padded` disparities per pixel.
 pub const fn tile(padded: u32) -> u32 {
-    BLOCK / (padded / CHUNK) * PIXELS
+    BLOCK / (padded / LANE) * PIXELS
 }
 
 /// Bytes of shared memory per block.
@@ -31,7 +34,7 @@ pub const fn shared_bytes(padded: u32) -> u32 {
 }
 
 const fn skewed(i: u32) -> u32 {
-    i + i / CHUNK
+    i + i / LANE
 }
 
 crate::kernels! {
@@ -60,10 +63,10 @@ crate::kernels! {
 
 #[inline(always)]
 fn cost<const CENTRE: bool>(args: Cost) {
-    const WINDOW: usize = (CHUNK + PIXELS - 1) as usize;
+    const WINDOW: usize = (LANE + PIXELS - 1) as usize;
     let Cost { left, right, costs, width, disparities, padded, min_disparity } = args;
     // At least one chunk, so that divisions need no check.
-    let padded = padded.max(CHUNK);
+    let padded = padded.max(LANE);
     let w = width as i32;
     let row = thread::block_idx_y() as usize * width as usize;
     let tile_start = (thread::block_idx_x() * tile(padded)) as i32;
@@ -81,12 +84,12 @@ fn cost<const CENTRE: bool>(args: Cost) {
     }
     thread::sync_threads();
 
-    let chunks = padded / CHUNK;
-    let chunk = thread::thread_idx_x() % chunks;
-    let in_tile = thread::thread_idx_x() / chunks * PIXELS;
+    let parts = padded / LANE;
+    let part = thread::thread_idx_x() % parts;
+    let in_tile = thread::thread_idx_x() / parts * PIXELS;
 
-    // Window element `k` is the descriptor that pixel `p` meets at disparity `chunk * 16 + 15 + p - k`.
-    let window_start = in_tile + padded - (chunk + 1) * CHUNK;
+    // Window element `k` is the descriptor that pixel `p` meets at disparity `part * 16 + 15 + p - k`.
+    let window_start = in_tile + padded - (part + 1) * LANE;
     let mut window = [0; WINDOW];
     let mut k = 0;
     while k < WINDOW {
@@ -100,9 +103,9 @@ fn cost<const CENTRE: bool>(args: Cost) {
         let descriptor = left.get(row + x.min(width - 1) as usize);
         let mut words = [0; WORDS];
         let mut i = 0;
-        while i < CHUNK as usize {
-            let hamming = (descriptor ^ window[CHUNK as usize - 1 + p - i]).count_ones();
-            let byte = 2 * (i % 8) + i / 8;
+        while i < LANE as usize {
+            let hamming = (descriptor ^ window[LANE as usize - 1 + p - i]).count_ones();
+            let byte = byte_of(i as u32) as usize;
             words[byte / 4] |= hamming << (8 * (byte % 4));
             i += 1;
         }
@@ -113,22 +116,22 @@ fn cost<const CENTRE: bool>(args: Cost) {
                 word += 1;
             }
         }
-        if (chunk + 1) * CHUNK > disparities {
-            words = pad(words, disparities.saturating_sub(chunk * CHUNK));
+        if (part + 1) * LANE > disparities {
+            words = pad(words, disparities.saturating_sub(part * LANE));
         }
         if x < width {
-            costs.set_x4((row + x as usize) * padded as usize + (chunk * CHUNK) as usize, words);
+            costs.set_x4((row + x as usize) * padded as usize + (part * LANE) as usize, words);
         }
         p += 1;
     }
 }
 
-/// Replaces the costs of the chunk's disparities from `from` on.
+/// Replaces the costs of the part's disparities from `from` on.
 #[inline(always)]
 fn pad(mut words: [u32; WORDS], from: u32) -> [u32; WORDS] {
     let mut i = 0;
-    while i < CHUNK as usize {
-        let byte = 2 * (i % 8) + i / 8;
+    while i < LANE as usize {
+        let byte = byte_of(i as u32) as usize;
         if i as u32 >= from {
             words[byte / 4] |= PADDING_COST << (8 * (byte % 4));
         }

@@ -83,6 +83,12 @@ macro_rules! kernels {
             }
         }
 
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $(<$T: $crate::gpu::global::Element>)? $Args $(<$T>)? {
+            /// The name of every kernel of the family.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+        }
+
         $crate::kernels! { @list $Args [$($T)?] $($name)* }
         $crate::kernels! { @each $Args [$($T)?] { $($field: $type,)* } $( { [$(#[$entry_doc])*] $name [$($E)?] $body } )* }
     };
@@ -109,7 +115,7 @@ macro_rules! kernels {
             #[unsafe(no_mangle)]
             unsafe extern "ptx-kernel" fn $name($($field: $type),*) {
                 let body: fn($Args $(<$T>)?) = $body;
-                body($Args { $($field),* })
+                body($Args { $($field: $crate::gpu::global::Parameter::enter($field)),* })
             }
         };
 

@@ -17,6 +17,7 @@ pub mod census;
 pub mod consistency;
 pub mod cost;
 pub mod layout;
+pub mod masda;
 pub mod median;
 pub mod penalty;
 pub mod winner;

@@ -14,7 +14,7 @@ pub const BLOCK: u32 = 256;
 crate::kernels! {
     /// Launch with `grid = (ceil(width / BLOCK), height)`, `block = BLOCK`.
     pub struct Median<T> {
-        /// The map, `[y][x]`; the low 16 bits count, [`INVALID`](crate::winner::INVALID) sorts last.
+        /// The map, `[y][x]`; the low 16 bits count, [`INVALID`] sorts last.
         source: Global<T>,
         /// The filtered map, `[y][x]`.
         target: GlobalMut<u16>,

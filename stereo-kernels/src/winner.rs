@@ -20,7 +20,7 @@ use crate::{
         shared::Shared,
         thread, warp,
     },
-    layout::{self, CHUNK, REGISTERS, WORDS, unpack},
+    layout::{self, LANE, unpack},
 };
 
 /// Neighbouring pixels that a group takes one after another.
@@ -51,9 +51,15 @@ pub const fn shared_bytes(lanes: u32, padded: u32) -> u32 {
     skewed(tile(lanes) + padded) * size_of::<u32>() as u32
 }
 
-/// Skips an element after every 16, so that lanes a chunk apart meet different banks.
+/// Packed registers that hold [`LANE`] disparities: register `i` those of chunk `i / 4`.
+const REGISTERS: usize = LANE as usize / 2;
+
+/// 32-bit words of [`LANE`] costs.
+const WORDS: usize = LANE as usize / 4;
+
+/// Skips an element after every 16, so that lanes meet different banks.
 const fn skewed(i: u32) -> u32 {
-    i + i / CHUNK
+    i + i / LANE
 }
 
 crate::kernels! {
@@ -108,7 +114,7 @@ pub fn entry(paths: usize, padded: u32) -> crate::kernel::Entry<Winner> {
 /// The lane count of a general kernel: taken from its arguments.
 const ANY: u32 = 0;
 
-/// One lane's sums of a pixel: `C` chunks of packed registers.
+/// One lane's sums of a pixel: `C` times [`LANE`] disparities.
 type Sums<const C: usize> = [[u32; REGISTERS]; C];
 
 #[inline(always)]
@@ -116,7 +122,7 @@ fn winner<const PATHS: usize, const LANES: u32, const C: usize>(args: Winner) {
     // At least 1, so that divisions need no check.
     let lanes = if LANES == ANY { args.lanes.max(1) } else { LANES };
     let lane = thread::thread_idx_x() % lanes;
-    let padded = lanes * CHUNK * C as u32;
+    let padded = lanes * LANE * C as u32;
     let row = thread::block_idx_y() as usize * args.width as usize;
     let tile_start = thread::block_idx_x() * tile(lanes);
 
@@ -130,15 +136,15 @@ fn winner<const PATHS: usize, const LANES: u32, const C: usize>(args: Winner) {
     }
     thread::sync_threads();
 
-    let first = lane * CHUNK * C as u32;
+    let first = lane * LANE * C as u32;
     let padding = padding::<C>(first, args.disparities);
     let in_tile = thread::thread_idx_x() / lanes * PIXELS;
     // Where this lane's last disparity meets the group's first pixel.
-    let first_met = in_tile + padded - first - CHUNK * C as u32;
+    let first_met = in_tile + padded - first - LANE * C as u32;
     let pixel = |p: u32| row + (tile_start + in_tile + p).min(args.width - 1) as usize;
     let load = |p: u32| load::<PATHS, C>(&args, pixel(p) * padded as usize + first as usize);
 
-    let mut best = [[u32::MAX; CHUNK as usize]; C];
+    let mut best = [[u32::MAX; LANE as usize]; C];
     let mut next = load(0);
     let mut p = 0;
     while p < args.pixels {
@@ -158,8 +164,8 @@ fn winner<const PATHS: usize, const LANES: u32, const C: usize>(args: Winner) {
     let mut c = 0;
     while c < C {
         let mut k = 0;
-        while k < CHUNK as usize {
-            columns.fetch_min(skewed(first_met + p + c as u32 * CHUNK + k as u32), best[c][k]);
+        while k < LANE as usize {
+            columns.fetch_min(skewed(first_met + p + c as u32 * LANE + k as u32), best[c][k]);
             k += 1;
         }
         c += 1;
@@ -177,6 +183,19 @@ fn winner<const PATHS: usize, const LANES: u32, const C: usize>(args: Winner) {
     }
 }
 
+/// Disparities between the halves of a register.
+const HALF: u32 = layout::CHUNK / 2;
+
+/// The disparity in the low half of register `i`.
+const fn low_disparity(i: usize) -> u32 {
+    i as u32 / HALF * layout::CHUNK + i as u32 % HALF
+}
+
+/// The register of disparity `d`, and whether it is in the high half.
+const fn place(d: u32) -> (u32, bool) {
+    (d / layout::CHUNK * HALF + d % HALF, d % layout::CHUNK >= HALF)
+}
+
 /// All ones in the lanes of padded disparities.
 #[inline(always)]
 fn padding<const C: usize>(first: u32, disparities: u32) -> Sums<C> {
@@ -185,9 +204,9 @@ fn padding<const C: usize>(first: u32, disparities: u32) -> Sums<C> {
     while c < C {
         let mut i = 0;
         while i < REGISTERS {
-            let d = first + c as u32 * CHUNK + i as u32;
+            let d = first + c as u32 * LANE + low_disparity(i);
             let low = if d >= disparities { 0xffff } else { 0 };
-            let high = if d + CHUNK / 2 >= disparities { 0xffff << 16 } else { 0 };
+            let high = if d + HALF >= disparities { 0xffff << 16 } else { 0 };
             masks[c][i] = low | high;
             i += 1;
         }
@@ -196,7 +215,7 @@ fn padding<const C: usize>(first: u32, disparities: u32) -> Sums<C> {
     masks
 }
 
-/// A lane's path costs of a pixel: `PATHS` directions of `C` chunks.
+/// A lane's path costs of a pixel: `C` times [`LANE`] of `PATHS` directions.
 type Costs<const PATHS: usize, const C: usize> = [[[u32; WORDS]; PATHS]; C];
 
 /// The path costs at byte `at` of every volume.
@@ -207,7 +226,7 @@ fn load<const PATHS: usize, const C: usize>(args: &Winner, at: usize) -> Costs<P
     while c < C {
         let mut path = 0;
         while path < PATHS {
-            words[c][path] = args.path_costs.get_x4(at + c * CHUNK as usize + path * args.volume);
+            words[c][path] = args.path_costs.get_x4(at + c * LANE as usize + path * args.volume);
             path += 1;
         }
         c += 1;
@@ -215,25 +234,27 @@ fn load<const PATHS: usize, const C: usize>(args: &Winner, at: usize) -> Costs<P
     words
 }
 
-/// The sums over all directions. This and what follows is written out for one and two chunks: in
-/// loops over chunks the compiler keeps the sums in local memory.
+/// The sums over all directions. This and what follows is written out for one and two: in a loop
+/// the compiler keeps the sums in local memory.
 #[inline(always)]
 fn sum<const PATHS: usize, const C: usize>(words: &Costs<PATHS, C>, padding: Sums<C>) -> Sums<C> {
     let mut sums = padding;
-    sums[0] = sum_chunk(&words[0], padding[0]);
+    sums[0] = sum_lane(&words[0], padding[0]);
     if C == 2 {
-        sums[C - 1] = sum_chunk(&words[C - 1], padding[C - 1]);
+        sums[C - 1] = sum_lane(&words[C - 1], padding[C - 1]);
     }
     sums
 }
 
-/// One chunk's sums over all directions; padded disparities get [`PADDING_SUM`].
+/// [`LANE`] sums over all directions; padded disparities get [`PADDING_SUM`].
 #[inline(always)]
-fn sum_chunk<const PATHS: usize>(words: &[[u32; WORDS]; PATHS], padding: [u32; REGISTERS]) -> [u32; REGISTERS] {
+fn sum_lane<const PATHS: usize>(words: &[[u32; WORDS]; PATHS], padding: [u32; REGISTERS]) -> [u32; REGISTERS] {
     let mut sums = [0; REGISTERS];
     let mut path = 0;
     while path < PATHS {
-        let costs = unpack(words[path]);
+        let [w0, w1, w2, w3] = words[path];
+        let (a, b) = (unpack(w0, w1), unpack(w2, w3));
+        let costs = [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
         let mut i = 0;
         while i < REGISTERS {
             sums[i] = packed::add(sums[i], costs[i]);
@@ -257,31 +278,32 @@ fn combine<const C: usize>(
     sums: &Sums<C>,
     first: u32,
     in_image: bool,
-    best: &mut [[u32; CHUNK as usize]; C],
+    best: &mut [[u32; LANE as usize]; C],
 ) -> (u32, u32) {
     let outside = if in_image { 0 } else { u32::MAX };
     let mut state = (u32::MAX, u32::MAX);
     if C == 2 {
-        state = combine_chunk(&sums[0], first, outside, &mut best[C - 1], state);
+        state = combine_lane(&sums[0], first, outside, &mut best[C - 1], state);
     }
-    combine_chunk(&sums[C - 1], first + (C as u32 - 1) * CHUNK, outside, &mut best[0], state)
+    combine_lane(&sums[C - 1], first + (C as u32 - 1) * LANE, outside, &mut best[0], state)
 }
 
-/// One chunk of [`combine`], which goes from the last disparity's column to the first's: takes the
-/// smallest key so far and the column that moves in, and returns them for the next chunk.
+/// [`LANE`] disparities of [`combine`], which goes from the last disparity's column to the first's: takes the
+/// smallest key so far and the column that moves in, and returns them for the next.
 #[inline(always)]
-fn combine_chunk(
+fn combine_lane(
     sums: &[u32; REGISTERS],
     first: u32,
     outside: u32,
-    best: &mut [u32; CHUNK as usize],
+    best: &mut [u32; LANE as usize],
     (mut smallest, mut moving): (u32, u32),
 ) -> (u32, u32) {
     let mut d = 0;
-    while d < CHUNK as usize {
-        let k = CHUNK as usize - 1 - d;
-        let register = sums[d % REGISTERS];
-        let sum = if d < REGISTERS { register << 16 } else { register & 0xffff_0000 };
+    while d < LANE as usize {
+        let k = LANE as usize - 1 - d;
+        let (register, high) = place(d as u32);
+        let register = sums[register as usize];
+        let sum = if high { register & 0xffff_0000 } else { register << 16 };
         let key = sum | (first + d as u32);
         smallest = smallest.min(key);
         let better = best[k].min(key | outside);
@@ -333,7 +355,7 @@ fn decide<const C: usize>(args: &Winner, sums: &Sums<C>, key: u32, lanes: u32, p
     (whole + correction) as u16
 }
 
-/// `sum_d min(S(d), limit)` of one chunk.
+/// `sum_d min(S(d), limit)` of [`LANE`] disparities.
 #[inline(always)]
 fn cap(sums: &[u32; REGISTERS], limit: u32) -> u32 {
     let mut capped = 0;
@@ -348,19 +370,19 @@ fn cap(sums: &[u32; REGISTERS], limit: u32) -> u32 {
 /// The sum at disparity `d`, the same for all lanes of the group.
 #[inline(always)]
 fn at<const C: usize>(sums: &Sums<C>, d: u32, lanes: u32) -> u32 {
-    let in_lane = d % (CHUNK * C as u32);
+    let in_lane = d % (LANE * C as u32);
     // By masks: of conditions the compiler makes an indexed load, from local memory.
     let select = |bit: u32, a: u32, b: u32| a ^ ((a ^ b) & 0u32.wrapping_sub(u32::from(in_lane & bit != 0)));
-    let of_chunk = |s: &[u32; REGISTERS]| {
-        let quarter = |i: usize| select(4, s[i], s[i + 4]);
-        select(2, select(1, quarter(0), quarter(1)), select(1, quarter(2), quarter(3)))
+    let of_lane = |s: &[u32; REGISTERS]| {
+        let of_chunk = |i: usize| select(layout::CHUNK, s[i], s[i + HALF as usize]);
+        select(2, select(1, of_chunk(0), of_chunk(1)), select(1, of_chunk(2), of_chunk(3)))
     };
-    let mut register = of_chunk(&sums[0]);
+    let mut register = of_lane(&sums[0]);
     if C == 2 {
-        register = select(CHUNK, register, of_chunk(&sums[C - 1]));
+        register = select(LANE, register, of_lane(&sums[C - 1]));
     }
-    let sum = select(CHUNK / 2, register & 0xffff, register >> 16);
-    warp::shuffle_idx(sum, d / (CHUNK * C as u32), lanes)
+    let sum = select(HALF, register & 0xffff, register >> 16);
+    warp::shuffle_idx(sum, d / (LANE * C as u32), lanes)
 }
 
 /// The vertex of the parabola through three sums, in sixteenths of a disparity.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
-use stereo_host::{Census, Compat, GrayView, Params, Paths, Pixels, Speckle};
+use stereo_host::{Algorithm, Census, Compat, GrayView, Params, Paths, Pixels, Speckle};
 
 /// A pair and the parameters of its match.
 #[derive(Clone)]
@@ -110,6 +110,7 @@ pub fn params() -> impl Strategy<Value = Params> {
     let speckle = option::of((0u32..=12, 0u32..=3).prop_map(|(max_size, max_diff)| Speckle { max_size, max_diff }));
     (range, any::<bool>(), penalties, winner, checks, speckle, any::<bool>()).prop_map(
         |(range, eight, penalties, winner, checks, speckle, fill)| Params {
+            algorithm: Algorithm::Sgm,
             disparities: range.0,
             min_disparity: range.1,
             paths: if eight { Paths::Eight } else { Paths::Four },

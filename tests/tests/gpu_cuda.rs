@@ -1,9 +1,7 @@
 //! The matcher on a GPU against the reference, byte for byte: random configurations, real sizes and
 //! the eight scenes. Without a GPU every test says that it was skipped.
 
-use stereo_host::{
-    Backend, Census, GrayView, Matcher, Params, PathKernel, Paths, Plan, SceneSpec, eval::SceneFiles,
-};
+use stereo_host::{Backend, Census, GrayView, Matcher, Params, PathKernel, Paths, Plan, SceneSpec, eval::SceneFiles};
 use stereo_tests::{
     data,
     gpu::{compare_random, compute, differing, has_cuda, on, with_plan},
@@ -177,4 +175,41 @@ fn too_large_is_refused_before_it_is_allocated() {
     let params = Params { disparities: 1024, ..Params::default() };
     let text = Matcher::new(32_768, 32_768, &params, &on(Backend::Cuda)).err().unwrap().to_string();
     assert!(text.contains("bytes") && text.contains("would fit"), "{text}");
+}
+
+/// Every kernel of the pipeline at least once, for compute-sanitizer (`run.sh --sanitize` of the bundle), under
+/// which kernels take a hundred times as long: images little larger than a census window, one number of
+/// disparities for each class of kernels.
+fn compare_small(test: &str, plan: Plan) {
+    let census = [Census::Window7x7, Census::Window9x7, Census::Symmetric9x7];
+    for (disparities, census) in [1, 30, 64, 100, 256, 500, 1000].into_iter().zip(census.into_iter().cycle()) {
+        for paths in [Paths::Four, Paths::Eight] {
+            let params = Params { disparities, paths, census, min_disparity: -2, ..Params::default() };
+            compare_plan(test, 45, 19, &params, plan);
+        }
+    }
+}
+
+#[test]
+fn sanitize_plain() {
+    compare_small("sanitize_plain", Plan::PLAIN);
+}
+
+#[test]
+fn sanitize_bulk_copies() {
+    compare_small("sanitize_bulk_copies", BULK);
+}
+
+#[test]
+fn sanitize_sixteen_bits() {
+    if !has_cuda("sanitize_sixteen_bits") {
+        return;
+    }
+    let (width, height) = (33, 17);
+    let pixels: Vec<u16> = (0..width * height).map(|i: usize| (i * 7919 % 65_521) as u16).collect();
+    let view = GrayView::from_u16(&pixels, width, height).unwrap();
+    for census in [Census::Window7x7, Census::Window9x7, Census::Symmetric9x7] {
+        let params = Params { census, disparities: 20, mask_zero: true, ..Params::default() };
+        assert_eq!(differing(&on(Backend::Cuda), &view, &view, &params), 0, "{census:?}");
+    }
 }

@@ -19,6 +19,7 @@ The folder is self-contained. On the GPU machine:
   bundle/run.sh            the GPU tests (names with `gpu` or `cuda`), none may be skipped
   bundle/run.sh --all      every test
   bundle/run.sh vertical   tests whose names contain this
+  bundle/run.sh --sanitize small matches under compute-sanitizer's tools
   bundle/bin/stereo bench --backend cuda --size 1920x1080 --disparities 128")]
 pub struct Args {
     /// The folder to write; an older bundle there is replaced.

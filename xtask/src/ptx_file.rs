@@ -41,9 +41,9 @@ impl Arch {
     }
 
     /// The oldest PTX version that has the instructions the kernels use there, so that old drivers take it. In
-    /// brackets the first driver branch that does: 7.0 is also the oldest that rustc can write [450]; 8.0 has bulk
-    /// copies and the packed 16-bit minimum [525]; 8.6 has sm_100 and the `.shared::cta` form of bulk copies [565;
-    /// Blackwell itself needs 570].
+    /// brackets the first driver branch that does: 7.0 is also the oldest that rustc can write (450); 8.0 has bulk
+    /// copies and the packed 16-bit minimum (525); 8.6 has sm_100 and the `.shared::cta` form of bulk copies (565;
+    /// Blackwell itself needs 570).
     pub fn ptx_version(self) -> u32 {
         match self {
             Self::Sm75 | Self::Sm80 => 70,
@@ -162,9 +162,6 @@ pub fn clean(ptx: &str) -> Result<String> {
             });
             format!("anon{module}")
         });
-        if code.starts_with(char::is_whitespace) {
-            cleaned.push('\t');
-        }
         let mut words = code.split_whitespace();
         cleaned.push_str(words.next().unwrap_or_default());
         for word in words {

@@ -2,7 +2,7 @@
 
 use crate::cuda_tools::CudaTools;
 use crate::error::{Error, Result};
-use crate::ptx_file::{Arch, Stamp};
+use crate::ptx_file::Arch;
 use crate::sass::{self, Code};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -14,8 +14,8 @@ const GPUS: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
 /// The first compute capability with bulk copies.
 const FIRST_WITH_BULK_COPIES: u32 = 90;
 
-/// Kernels whose name contains this use bulk copies.
-const BULK_COPY_KERNEL: &str = "tma";
+/// Kernels whose name ends like this use bulk copies.
+const BULK_COPY_KERNEL: &str = "_tma";
 
 /// What a kernel may not have, and which kernels may for what reason: (part of the name, fault, reason).
 const ALLOWED: &[(&str, Fault, &str)] = &[];
@@ -23,7 +23,7 @@ const ALLOWED: &[(&str, Fault, &str)] = &[];
 /// Assemble the committed PTX for every GPU architecture; print registers, memory and instruction counts per kernel.
 ///
 /// Fails on a stack frame, spills or generic-address accesses in a kernel, and where bulk-copy instructions are not
-/// exactly where they belong: in the `tma` kernels from sm_90 on.
+/// exactly where they belong: in each of the `_tma` kernels, which exist from sm_90 on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -122,23 +122,21 @@ fn report(tools: &CudaTools, gpus: &[u32]) -> Result<Vec<GpuReport>> {
             let arch =
                 Arch::serving(gpu).ok_or_else(|| Error::Check(format!("no PTX serves sm_{gpu}, only 75 and later")))?;
             let path = arch.path();
-            let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "cannot read"))?;
             let cubin = scratch.path().join(format!("sm_{gpu}.cubin"));
             let resources = tools.assemble(&path, gpu, &cubin)?;
             let code = sass::join(&resources, &tools.disassemble(&cubin)?)?;
-            let expects_bulk_copies = Stamp::read(&path, &text)?.sources.iter().any(|(source, _)| is_bulk_copy(source));
-            let problems = problems(gpu, &code, expects_bulk_copies);
+            let problems = problems(gpu, &code);
             Ok(GpuReport { gpu, ptx: arch.number(), code, problems })
         })
         .collect()
 }
 
 fn is_bulk_copy(name: &str) -> bool {
-    name.contains(BULK_COPY_KERNEL)
+    name.ends_with(BULK_COPY_KERNEL)
 }
 
-/// Everything that is wrong with one architecture's code. `expects_bulk_copies`: the sources have bulk-copy kernels.
-fn problems(gpu: u32, code: &[Code], expects_bulk_copies: bool) -> Vec<String> {
+/// Everything that is wrong with one architecture's code.
+fn problems(gpu: u32, code: &[Code]) -> Vec<String> {
     let mut problems = Vec::new();
     for code in code {
         let counts = &code.instructions;
@@ -155,19 +153,21 @@ fn problems(gpu: u32, code: &[Code], expects_bulk_copies: bool) -> Vec<String> {
             }
         }
         let bulk_copies = counts.bulk_copies;
-        if code.kernel && gpu >= FIRST_WITH_BULK_COPIES && is_bulk_copy(&code.name) && bulk_copies == 0 {
-            problems.push(format!("{}: no bulk-copy instruction", code.name));
-        }
-        if bulk_copies > 0 && gpu < FIRST_WITH_BULK_COPIES {
-            problems.push(format!("{}: {bulk_copies} bulk-copy instructions, sm_{gpu} has none", code.name));
+        if code.kernel && is_bulk_copy(&code.name) {
+            if gpu < FIRST_WITH_BULK_COPIES {
+                problems.push(format!("{}: a bulk-copy kernel, sm_{gpu} has no bulk copies", code.name));
+            } else if bulk_copies == 0 {
+                problems.push(format!("{}: no bulk-copy instruction", code.name));
+            }
+        } else if bulk_copies > 0 {
+            problems.push(format!("{}: {bulk_copies} bulk-copy instructions", code.name));
         }
     }
     if !code.iter().any(|code| code.kernel) {
         problems.push("no kernels".into());
     }
-    let some_bulk_copies = code.iter().any(|code| code.instructions.bulk_copies > 0);
-    if expects_bulk_copies && gpu >= FIRST_WITH_BULK_COPIES && !some_bulk_copies {
-        problems.push("the sources have bulk-copy kernels, the code has none".into());
+    if gpu >= FIRST_WITH_BULK_COPIES && !code.iter().any(|code| code.kernel && is_bulk_copy(&code.name)) {
+        problems.push("no bulk-copy kernels".into());
     }
     problems
 }
@@ -176,11 +176,12 @@ fn summary(report: &GpuReport) -> String {
     let kernels = || report.code.iter().filter(|code| code.kernel);
     let sum = |value: fn(&Code) -> u32| report.code.iter().map(value).sum::<u32>();
     format!(
-        "sm_{} (from sm_{}): {} kernels, at most {} registers, {} B stack, {} B spills, {} generic accesses, {} bulk copies, \
+        "sm_{} (from sm_{}): {} kernels ({} by bulk copies), at most {} registers, {} B stack, {} B spills, {} generic accesses, {} bulk copies, \
          {} instructions",
         report.gpu,
         report.ptx,
         kernels().count(),
+        kernels().filter(|code| is_bulk_copy(&code.name)).count(),
         kernels().map(|code| code.registers).max().unwrap_or(0),
         sum(|code| code.stack),
         sum(|code| code.spills),
@@ -236,22 +237,31 @@ mod tests {
             |code| code.instructions.generic_loads = 1,
             |code| code.instructions.generic_stores = 1,
         ];
-        assert!(problems(75, &[kernel("vertical", |_| ())], false).is_empty());
+        assert!(problems(75, &[kernel("vertical", |_| ())]).is_empty());
         for fault in faults {
-            assert_eq!(problems(75, &[kernel("vertical", fault)], false).len(), 1);
+            assert_eq!(problems(75, &[kernel("vertical", fault)]).len(), 1);
         }
-        assert_eq!(problems(75, &[], false).len(), 1);
+        assert_eq!(problems(75, &[]).len(), 1);
     }
 
     #[test]
     fn bulk_copies_are_gated_both_ways() {
-        let with = [kernel("vertical_tma", |code| code.instructions.bulk_copies = 2)];
+        let copies: fn(&mut Code) = |code| code.instructions.bulk_copies = 2;
+        let with = [kernel("vertical_tma", copies)];
         let without = [kernel("vertical_tma", |_| ())];
         let plain = [kernel("vertical", |_| ())];
-        assert!(problems(90, &with, true).is_empty());
-        assert_eq!(problems(89, &with, true).len(), 1);
-        assert_eq!(problems(90, &without, true).len(), 2);
-        assert_eq!(problems(120, &plain, true).len(), 1);
-        assert!(problems(89, &plain, true).is_empty());
+        let misplaced = [kernel("vertical", copies), kernel("vertical_tma", copies)];
+        for gpu in [90, 100, 120] {
+            assert!(problems(gpu, &with).is_empty());
+            assert_eq!(problems(gpu, &without), ["vertical_tma: no bulk-copy instruction"]);
+            assert_eq!(problems(gpu, &plain), ["no bulk-copy kernels"]);
+            assert_eq!(problems(gpu, &misplaced), ["vertical: 2 bulk-copy instructions"]);
+        }
+        for gpu in [75, 80, 86, 89] {
+            assert!(problems(gpu, &plain).is_empty());
+            assert_eq!(problems(gpu, &with).len(), 1);
+            assert_eq!(problems(gpu, &without).len(), 1);
+            assert_eq!(problems(gpu, &misplaced).len(), 2);
+        }
     }
 }

@@ -14,7 +14,9 @@ mod parts;
 
 /// Times the path aggregation on a GPU: CSV files in a folder, Markdown tables on standard output.
 #[derive(Debug, Parser)]
-#[command(version, after_help = "\
+#[command(
+    version,
+    after_help = "\
 The published tables used --warmup 400 --iterations 3000; the defaults are fewer, and every table says how many.
 
 Examples:
@@ -22,7 +24,8 @@ Examples:
   gpu_paths --warmup 400 --iterations 3000 --out results
   gpu_paths --part check --size 1280x720 -d 64
 
-Exit codes: 0 done, 1 failed or the tuned plan is slower than the plain one by more than noise, 2 wrong use.")]
+Exit codes: 0 done, 1 failed or the tuned plan is slower than the plain one by more than noise, 2 wrong use."
+)]
 struct Args {
     /// What to measure [default: everything]
     #[arg(long, value_enum, value_delimiter = ',')]

@@ -214,7 +214,8 @@ impl Bench<'_> {
                 let runs = frame.len();
                 let times = Times::of(frame);
                 let base = *plain.get_or_insert(times.median_ms);
-                let published = if paths == Paths::Eight && name.contains("and oblique") { PUBLISHED_WHOLE } else { "" };
+                let published =
+                    if paths == Paths::Eight && name.contains("and oblique") { PUBLISHED_WHOLE } else { "" };
                 lines.push(vec![
                     format!("{} paths, {name}", paths.count()),
                     ms(&times),

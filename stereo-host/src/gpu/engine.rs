@@ -8,7 +8,7 @@ use std::{
 use super::{
     executor::Executor,
     plan::Plan,
-    sgm::{Buffers, Images, Launches, Pixel, Size, check_plan},
+    sgm::{Buffers, Images, Launches, Pixel, Size, check_plan, runs_as_written},
 };
 use crate::{
     DeviceImage, DevicePair, DisparityMap, Error, GrayView, Options, Params, Pixels, PlanSource, Report, Result,
@@ -307,7 +307,7 @@ struct Trials<'a, E: Executor> {
 
 impl<E: Executor> Machine for Trials<'_, E> {
     fn fits(&self, plan: Plan) -> bool {
-        self.matcher.fits(plan)
+        self.matcher.fits(plan) && runs_as_written(self.matcher.size, plan)
     }
 
     fn run(&mut self, plan: Plan) -> Result<f64> {
@@ -318,10 +318,9 @@ impl<E: Executor> Machine for Trials<'_, E> {
             launches.queue::<u8>(&self.images.left, &self.images.right)
         })?;
         // Only machines that take times have a key to be tuned for.
-        executor.frame_ms()?.ok_or_else(|| Error::Unavailable {
-            backend: "cuda",
-            reason: "the device takes no times".to_owned(),
-        })
+        executor
+            .frame_ms()?
+            .ok_or_else(|| Error::Unavailable { backend: "cuda", reason: "the device takes no times".to_owned() })
     }
 
     fn spent(&self) -> Duration {

@@ -29,14 +29,6 @@ impl PathKernel {
         chunk.trailing_zeros()
     }
 
-    /// The steps of a chunk and the stages in flight, where there are any.
-    pub(crate) fn ring(self) -> Option<(u32, u32)> {
-        match self {
-            Self::Plain => None,
-            Self::Bulk { chunk, stages } => Some((chunk, stages)),
-        }
-    }
-
     fn validate(self) -> Result<()> {
         let Self::Bulk { chunk, stages } = self else { return Ok(()) };
         if !chunk.is_power_of_two() || chunk > bulk::MAX_STEPS {

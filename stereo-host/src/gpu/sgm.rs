@@ -8,9 +8,9 @@ use stereo_kernels::{
     census::{self, Census},
     consistency::{self, Consistency},
     cost::{self, Cost},
-    gpu::{global::Global, warp},
+    gpu::{global::Global, packed, warp},
     kernel::Entry,
-    layout::{self, CHUNK},
+    layout::{self, LANE},
     median::{self, Median},
     penalty::{self, Penalty},
     winner::{self, Winner},
@@ -20,9 +20,7 @@ use super::{
     executor::{Executor, FIRST_PRIORITY, Label, MAIN, Shape, Value},
     plan::{PathKernel, Plan},
 };
-use crate::{
-    Census as CensusKind, Compat, Direction, Error, Params, Paths, Result, SUBPIXEL_BITS, reference::stage,
-};
+use crate::{Census as CensusKind, Compat, Direction, Error, Params, Paths, Result, SUBPIXEL_BITS, reference::stage};
 
 /// The stage that makes the images of `P2`; the reference computes them inside the aggregation.
 const PENALTY_STAGE: &str = "penalty";
@@ -138,6 +136,18 @@ fn total_need(width: usize, height: usize, params: &Params) -> u64 {
     memory_needs(Size::new(width, height, params), params.paths).iter().map(|(_, bytes)| bytes).sum()
 }
 
+/// Whether every chunk of `plan` is as long as it says: long ones are cut where a lane cannot load
+/// their penalties at a time.
+pub(super) fn runs_as_written(size: Size, plan: Plan) -> bool {
+    let groups = [(true, plan.horizontal), (false, plan.vertical), (false, plan.oblique)];
+    groups.into_iter().all(|(horizontal, kernel)| match kernel {
+        PathKernel::Plain => true,
+        PathKernel::Bulk { chunk, .. } => {
+            PathKernel::step_bits(chunk) <= bulk::max_step_bits(aggregate::lanes(horizontal, size.padded))
+        }
+    })
+}
+
 /// Refuses a plan that the machine cannot run.
 pub(super) fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> Result<()> {
     plan.validate()?;
@@ -148,7 +158,8 @@ pub(super) fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> R
             return Err(Error::Unavailable { backend: "cuda", reason });
         };
         let lanes = aggregate::lanes(horizontal, size.padded);
-        let need = bulk::shared_bytes(lanes, size.padded, PathKernel::step_bits(chunk), stages);
+        let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
+        let need = bulk::shared_bytes(lanes, size.padded, step_bits, stages);
         if need > limit {
             return Err(Error::Memory {
                 what: "a block of the bulk-copy aggregation",
@@ -168,7 +179,7 @@ fn advice(width: usize, height: usize, params: &Params, free: u64) -> String {
     if params.paths == Paths::Eight && fits(&Params { paths: Paths::Four, ..params.clone() }) {
         fitting.push("4 paths".to_owned());
     }
-    let smaller = (0..10).map(|power| CHUNK << power).rev().filter(|&d| d < params.disparities);
+    let smaller = (0..10).map(|power| LANE << power).rev().filter(|&d| d < params.disparities);
     if let Some(d) = smaller.into_iter().find(|&d| fits(&Params { disparities: d, ..params.clone() })) {
         fitting.push(format!("{d} disparities"));
     }
@@ -329,10 +340,9 @@ impl<E: Executor> Launches<'_, E> {
         let matching = E::view(&self.buffers.matching, 0);
         let penalties = self.direction_penalties(dx, dy);
         let path_costs = E::view_mut(&self.buffers.path_costs, index * self.size.volume());
-        let p1 = self.params.p1.into();
-        let kernel = self.plan.kernel(direction);
-        let label = Label::with_ring(direction.stage(), kernel.ring());
-        match kernel {
+        let p1 = packed::splat(self.params.p1.into());
+        let label = |ring| Label::with_ring(direction.stage(), ring);
+        match self.plan.kernel(direction) {
             PathKernel::Plain => {
                 let blocks = (paths * lanes).div_ceil(AGGREGATE_BLOCK);
                 let shape = Shape { grid: (blocks, 1), block: AGGREGATE_BLOCK, shared: 0 };
@@ -340,10 +350,10 @@ impl<E: Executor> Launches<'_, E> {
                 let entry = aggregate::plain((dx, dy), padded);
                 // SAFETY: both volumes hold `width * height * padded` bytes; the penalties' tail is as
                 // long as the backward directions look ahead.
-                unsafe { self.executor.launch(stream, label, entry, shape, args) }
+                unsafe { self.executor.launch(stream, label(None), entry, shape, args) }
             }
             PathKernel::Bulk { chunk, stages } => {
-                let step_bits = PathKernel::step_bits(chunk);
+                let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
                 let shape = Shape {
                     grid: ((paths * lanes).div_ceil(warp::SIZE), 1),
                     block: warp::SIZE,
@@ -353,7 +363,7 @@ impl<E: Executor> Launches<'_, E> {
                     AggregateBulk { matching, penalties, path_costs, width, height, p1, step_bits, stages, lanes };
                 let entry = bulk::entry((dx, dy), padded);
                 // SAFETY: as above; device memory is aligned to more than 16 bytes.
-                unsafe { self.executor.launch(stream, label, entry, shape, args) }
+                unsafe { self.executor.launch(stream, label(Some((1 << step_bits, stages))), entry, shape, args) }
             }
         }
     }

@@ -26,7 +26,7 @@ pub fn fill(map: &mut [i16], width: usize, params: &Params) {
 }
 
 /// Fills the runs of one row; a row without a valid pixel stays as it is.
-fn fill_row(row: &mut [i16], invalid: i16) {
+pub(crate) fn fill_row(row: &mut [i16], invalid: i16) {
     let mut start = 0;
     while start < row.len() {
         if row[start] != invalid {

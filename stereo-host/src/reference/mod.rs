@@ -19,6 +19,7 @@ pub use census::census;
 pub use consistency::check_consistency;
 pub use cost::matching_cost;
 pub use fill::fill;
+pub(crate) use fill::fill_row;
 pub use median::median3x3;
 pub use range::to_true_range;
 pub use speckle::remove_speckles;

@@ -47,7 +47,9 @@ pub(crate) fn find(key: &TuningKey) -> Option<Plan> {
 pub(crate) fn store(key: &TuningKey, plan: Plan) -> Option<PathBuf> {
     MEASURED.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), plan);
     let Some(cache) = Cache::from_env() else {
-        tracing::warn!("there is no cache folder: the plan is measured anew by every program; {FOLDER_VARIABLE} names one");
+        tracing::warn!(
+            "there is no cache folder: the plan is measured anew by every program; {FOLDER_VARIABLE} names one"
+        );
         return None;
     };
     match cache.write(key, plan) {
@@ -152,8 +154,7 @@ fn read_entry(file: &Path) -> Result<Option<Entry>> {
         return Err(refuse("not a stored plan".to_owned()));
     }
     let bytes = fs::read(file).map_err(fail)?;
-    let entry: Entry =
-        serde_json::from_slice(&bytes).map_err(|error| refuse(format!("not a stored plan: {error}")))?;
+    let entry: Entry = serde_json::from_slice(&bytes).map_err(|error| refuse(format!("not a stored plan: {error}")))?;
     entry.plan.validate().map_err(|error| refuse(error.to_string()))?;
     Ok(Some(entry))
 }

@@ -15,18 +15,30 @@
 
 use super::{
     ANY, Cursor,
-    recurrence::{Chunks, Half, Part},
+    recurrence::{Recurrence, Words, bytes, load_shared, store},
 };
-use crate::gpu::{
-    bulk,
-    global::{Global, GlobalMut},
-    ring::Ring,
-    shared::Shared,
-    thread, warp,
+use crate::{
+    gpu::{
+        bulk,
+        global::{Global, GlobalMut},
+        ring::Ring,
+        shared::Shared,
+        thread, warp,
+    },
+    layout::WORDS,
 };
 
 /// The most steps of a chunk: a lane issues the copies of at most one step.
 pub const MAX_STEPS: u32 = 16;
+
+/// The most steps that a chunk has with the general kernels: they load as many penalties at a time as
+/// those for 64 disparities do.
+pub const fn max_step_bits(lanes: u32) -> u32 {
+    const PENALTIES: u32 = 4 * warp::SIZE;
+    let groups = warp::SIZE / lanes;
+    let steps = if PENALTIES / groups < MAX_STEPS { PENALTIES / groups } else { MAX_STEPS };
+    steps.ilog2()
+}
 
 /// Bytes of shared memory per block for a ring of `stages` chunks of `1 << step_bits` steps.
 pub const fn shared_bytes(lanes: u32, padded: u32, step_bits: u32, stages: u32) -> u32 {
@@ -53,55 +65,56 @@ crate::kernels! {
         width: u32,
         /// Rows.
         height: u32,
-        /// Penalty for a disparity step of one.
+        /// Penalty for a disparity step of one, packed ([`splat`](crate::gpu::packed::splat)): a
+        /// constant operand of the recurrence's additions.
         p1: u32,
-        /// Steps per chunk as a power of two, up to [`MAX_STEPS`].
+        /// Steps per chunk as a power of two, up to [`max_step_bits`].
         step_bits: u32,
         /// Chunks in the ring, at least 2.
         stages: u32,
         /// Lanes per path, a power of two up to 32; read by the general kernels only.
         lanes: u32,
     }
-    entry aggregate_right_d64_tma = walk::<1, 0, Half, 8, 2>;
-    entry aggregate_right_d128_tma = walk::<1, 0, Half, 16, 1>;
-    entry aggregate_right_d256_tma = walk::<1, 0, Half, 32, 1>;
-    entry aggregate_right_any_tma = walk::<1, 0, Chunks<1>, ANY, 16>;
-    entry aggregate_right_d1024_tma = walk::<1, 0, Chunks<2>, 32, 1>;
-    entry aggregate_left_d64_tma = walk::<-1, 0, Half, 8, 2>;
-    entry aggregate_left_d128_tma = walk::<-1, 0, Half, 16, 1>;
-    entry aggregate_left_d256_tma = walk::<-1, 0, Half, 32, 1>;
-    entry aggregate_left_any_tma = walk::<-1, 0, Chunks<1>, ANY, 16>;
-    entry aggregate_left_d1024_tma = walk::<-1, 0, Chunks<2>, 32, 1>;
-    entry aggregate_down_d64_tma = walk::<0, 1, Chunks<1>, 4, 4>;
-    entry aggregate_down_d128_tma = walk::<0, 1, Chunks<1>, 8, 2>;
-    entry aggregate_down_d256_tma = walk::<0, 1, Chunks<1>, 16, 1>;
-    entry aggregate_down_any_tma = walk::<0, 1, Chunks<1>, ANY, 16>;
-    entry aggregate_down_d1024_tma = walk::<0, 1, Chunks<2>, 32, 1>;
-    entry aggregate_up_d64_tma = walk::<0, -1, Chunks<1>, 4, 4>;
-    entry aggregate_up_d128_tma = walk::<0, -1, Chunks<1>, 8, 2>;
-    entry aggregate_up_d256_tma = walk::<0, -1, Chunks<1>, 16, 1>;
-    entry aggregate_up_any_tma = walk::<0, -1, Chunks<1>, ANY, 16>;
-    entry aggregate_up_d1024_tma = walk::<0, -1, Chunks<2>, 32, 1>;
-    entry aggregate_down_right_d64_tma = walk::<1, 1, Chunks<1>, 4, 4>;
-    entry aggregate_down_right_d128_tma = walk::<1, 1, Chunks<1>, 8, 2>;
-    entry aggregate_down_right_d256_tma = walk::<1, 1, Chunks<1>, 16, 1>;
-    entry aggregate_down_right_any_tma = walk::<1, 1, Chunks<1>, ANY, 16>;
-    entry aggregate_down_right_d1024_tma = walk::<1, 1, Chunks<2>, 32, 1>;
-    entry aggregate_down_left_d64_tma = walk::<-1, 1, Chunks<1>, 4, 4>;
-    entry aggregate_down_left_d128_tma = walk::<-1, 1, Chunks<1>, 8, 2>;
-    entry aggregate_down_left_d256_tma = walk::<-1, 1, Chunks<1>, 16, 1>;
-    entry aggregate_down_left_any_tma = walk::<-1, 1, Chunks<1>, ANY, 16>;
-    entry aggregate_down_left_d1024_tma = walk::<-1, 1, Chunks<2>, 32, 1>;
-    entry aggregate_up_right_d64_tma = walk::<1, -1, Chunks<1>, 4, 4>;
-    entry aggregate_up_right_d128_tma = walk::<1, -1, Chunks<1>, 8, 2>;
-    entry aggregate_up_right_d256_tma = walk::<1, -1, Chunks<1>, 16, 1>;
-    entry aggregate_up_right_any_tma = walk::<1, -1, Chunks<1>, ANY, 16>;
-    entry aggregate_up_right_d1024_tma = walk::<1, -1, Chunks<2>, 32, 1>;
-    entry aggregate_up_left_d64_tma = walk::<-1, -1, Chunks<1>, 4, 4>;
-    entry aggregate_up_left_d128_tma = walk::<-1, -1, Chunks<1>, 8, 2>;
-    entry aggregate_up_left_d256_tma = walk::<-1, -1, Chunks<1>, 16, 1>;
-    entry aggregate_up_left_any_tma = walk::<-1, -1, Chunks<1>, ANY, 16>;
-    entry aggregate_up_left_d1024_tma = walk::<-1, -1, Chunks<2>, 32, 1>;
+    entry aggregate_right_d64_tma = walk::<1, 0, 1, 8, 2>;
+    entry aggregate_right_d128_tma = walk::<1, 0, 1, 16, 1>;
+    entry aggregate_right_d256_tma = walk::<1, 0, 1, 32, 1>;
+    entry aggregate_right_any_tma = walk::<1, 0, 2, ANY, 4>;
+    entry aggregate_right_d1024_tma = walk::<1, 0, 4, 32, 1>;
+    entry aggregate_left_d64_tma = walk::<-1, 0, 1, 8, 2>;
+    entry aggregate_left_d128_tma = walk::<-1, 0, 1, 16, 1>;
+    entry aggregate_left_d256_tma = walk::<-1, 0, 1, 32, 1>;
+    entry aggregate_left_any_tma = walk::<-1, 0, 2, ANY, 4>;
+    entry aggregate_left_d1024_tma = walk::<-1, 0, 4, 32, 1>;
+    entry aggregate_down_d64_tma = walk::<0, 1, 2, 4, 4>;
+    entry aggregate_down_d128_tma = walk::<0, 1, 2, 8, 2>;
+    entry aggregate_down_d256_tma = walk::<0, 1, 2, 16, 1>;
+    entry aggregate_down_any_tma = walk::<0, 1, 2, ANY, 4>;
+    entry aggregate_down_d1024_tma = walk::<0, 1, 4, 32, 1>;
+    entry aggregate_up_d64_tma = walk::<0, -1, 2, 4, 4>;
+    entry aggregate_up_d128_tma = walk::<0, -1, 2, 8, 2>;
+    entry aggregate_up_d256_tma = walk::<0, -1, 2, 16, 1>;
+    entry aggregate_up_any_tma = walk::<0, -1, 2, ANY, 4>;
+    entry aggregate_up_d1024_tma = walk::<0, -1, 4, 32, 1>;
+    entry aggregate_down_right_d64_tma = walk::<1, 1, 2, 4, 4>;
+    entry aggregate_down_right_d128_tma = walk::<1, 1, 2, 8, 2>;
+    entry aggregate_down_right_d256_tma = walk::<1, 1, 2, 16, 1>;
+    entry aggregate_down_right_any_tma = walk::<1, 1, 2, ANY, 4>;
+    entry aggregate_down_right_d1024_tma = walk::<1, 1, 4, 32, 1>;
+    entry aggregate_down_left_d64_tma = walk::<-1, 1, 2, 4, 4>;
+    entry aggregate_down_left_d128_tma = walk::<-1, 1, 2, 8, 2>;
+    entry aggregate_down_left_d256_tma = walk::<-1, 1, 2, 16, 1>;
+    entry aggregate_down_left_any_tma = walk::<-1, 1, 2, ANY, 4>;
+    entry aggregate_down_left_d1024_tma = walk::<-1, 1, 4, 32, 1>;
+    entry aggregate_up_right_d64_tma = walk::<1, -1, 2, 4, 4>;
+    entry aggregate_up_right_d128_tma = walk::<1, -1, 2, 8, 2>;
+    entry aggregate_up_right_d256_tma = walk::<1, -1, 2, 16, 1>;
+    entry aggregate_up_right_any_tma = walk::<1, -1, 2, ANY, 4>;
+    entry aggregate_up_right_d1024_tma = walk::<1, -1, 4, 32, 1>;
+    entry aggregate_up_left_d64_tma = walk::<-1, -1, 2, 4, 4>;
+    entry aggregate_up_left_d128_tma = walk::<-1, -1, 2, 8, 2>;
+    entry aggregate_up_left_d256_tma = walk::<-1, -1, 2, 16, 1>;
+    entry aggregate_up_left_any_tma = walk::<-1, -1, 2, ANY, 4>;
+    entry aggregate_up_left_d1024_tma = walk::<-1, -1, 4, 32, 1>;
 }
 
 /// The bulk-copy kernel for direction of travel `(x, y)` and volumes of `padded` disparities.
@@ -198,10 +211,10 @@ impl<const DX: i32, const DY: i32> Walk<DX, DY> {
     }
 }
 
-/// Walks the paths of direction `(DX, DY)` with `LANES` lanes of `P` each.
+/// Walks the paths of direction `(DX, DY)` with `LANES` lanes of `C` chunks each.
 /// `PENALTIES` times a warp loads the penalties of [`MAX_STEPS`] steps.
 #[inline(always)]
-fn walk<const DX: i32, const DY: i32, P: Part, const LANES: u32, const PENALTIES: usize>(args: AggregateBulk) {
+fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const PENALTIES: usize>(args: AggregateBulk) {
     let AggregateBulk { matching, penalties, path_costs, width, height, p1, step_bits, stages, lanes } = args;
     // At least 1, so that divisions need no check.
     let lanes = if LANES == ANY { lanes.max(1) } else { LANES };
@@ -211,7 +224,7 @@ fn walk<const DX: i32, const DY: i32, P: Part, const LANES: u32, const PENALTIES
     let (paths, steps) = if DY == 0 { (height, width) } else { (width, height) };
     let first_path = thread::block_idx_x() * groups;
     let active = groups.min(paths - first_path);
-    let per_pixel = lanes * P::BYTES;
+    let per_pixel = lanes * bytes::<C>();
     let walk = Walk::<DX, DY> { width, height, steps, step_bits, first_path, active, per_pixel, groups };
     let chunks = ((steps - 1) >> step_bits) + 1;
 
@@ -255,30 +268,37 @@ fn walk<const DX: i32, const DY: i32, P: Part, const LANES: u32, const PENALTIES
 
     let group = (lane / lanes).min(active - 1);
     let stores = lane / lanes < active;
-    let first = lane % lanes * P::BYTES;
-    let mut part = P::new(p1, lane % lanes, lanes);
+    let first = lane % lanes * bytes::<C>();
+    let mut recurrence = Recurrence::<C>::new(p1, lane % lanes, lanes);
     let mut here = Cursor::start::<DX, DY>(first_path + group, width, height);
     let mut chunk = 0;
     while chunk < chunks {
         let next_penalties = load_penalties((chunk + 1).min(chunks - 1));
         let stage = ring.wait();
         let steps = walk.chunk_steps(chunk);
-        let load = |step: u32| {
+        let load = |step: u32, words: &mut Words<C>| {
             // Backwards, a row's chunk lies in memory order: its last step first.
             let place = if DY == 0 && DX < 0 { steps - 1 - step } else { step };
             let at = ((stage * groups * per_pixel) << step_bits) + walk.in_stage(group, place) + first;
-            let words = P::load_shared(data, at);
-            let p2 = penalty_stage.get((((chunk & 1) * groups + group) << step_bits) + step);
-            (words, u32::from(p2))
+            load_shared::<C>(data, at, words);
+            u32::from(penalty_stage.get((((chunk & 1) * groups + group) << step_bits) + step))
         };
-        let mut next = load(0);
+        let mut words = [[0; WORDS]; C];
+        let mut next = [[0; WORDS]; C];
+        let mut next_p2 = load(0, &mut next);
         let mut step = 0;
         while step < steps {
-            let (words, p2) = next;
-            next = load((step + 1).min(steps - 1));
-            let result = part.step(words, p2);
+            let p2 = next_p2;
+            let mut c = 0;
+            while c < C {
+                words[c][0] = next[c][0];
+                words[c][1] = next[c][1];
+                c += 1;
+            }
+            next_p2 = load((step + 1).min(steps - 1), &mut next);
+            recurrence.step(&mut words, p2);
             if stores {
-                P::store(path_costs, here.pixel * per_pixel as usize + first as usize, result);
+                store::<C>(path_costs, here.pixel * per_pixel as usize + first as usize, &words);
             }
             here.advance::<DX, DY>(width);
             step += 1;

@@ -7,7 +7,7 @@
 //! walk `height` pixels.
 //!
 //! A walk is one dependent step after another, so its speed is memory latency unless loads run
-//! ahead: the next [`DEPTH`](walk) pixels' costs wait in registers.
+//! ahead: the next `DEPTH` pixels' costs wait in registers.
 //!
 //! `P2` is read from an image of penalties (see [`crate::penalty`]), where 0 restarts the path: image
 //! borders need no other treatment.
@@ -16,14 +16,14 @@
 pub mod bulk;
 mod recurrence;
 
-use recurrence::{Chunks, Half, Part};
+use recurrence::{Recurrence, bytes, load, store};
 
 use crate::{
     gpu::{
         global::{Global, GlobalMut},
         thread,
     },
-    layout,
+    layout::{self, CHUNK, WORDS},
 };
 
 crate::kernels! {
@@ -40,51 +40,52 @@ crate::kernels! {
         width: u32,
         /// Rows.
         height: u32,
-        /// Penalty for a disparity step of one.
+        /// Penalty for a disparity step of one, packed ([`splat`](crate::gpu::packed::splat)): a
+        /// constant operand of the recurrence's additions.
         p1: u32,
         /// Lanes per path, a power of two up to 32; read by the general kernels only.
         lanes: u32,
     }
-    entry aggregate_right_d64 = walk::<1, 0, Half, 8, 8>;
-    entry aggregate_right_d128 = walk::<1, 0, Half, 16, 8>;
-    entry aggregate_right_d256 = walk::<1, 0, Half, 32, 8>;
-    entry aggregate_right_any = walk::<1, 0, Chunks<1>, ANY, 4>;
-    entry aggregate_right_d1024 = walk::<1, 0, Chunks<2>, 32, 2>;
-    entry aggregate_left_d64 = walk::<-1, 0, Half, 8, 8>;
-    entry aggregate_left_d128 = walk::<-1, 0, Half, 16, 8>;
-    entry aggregate_left_d256 = walk::<-1, 0, Half, 32, 8>;
-    entry aggregate_left_any = walk::<-1, 0, Chunks<1>, ANY, 4>;
-    entry aggregate_left_d1024 = walk::<-1, 0, Chunks<2>, 32, 2>;
-    entry aggregate_down_d64 = walk::<0, 1, Chunks<1>, 4, 8>;
-    entry aggregate_down_d128 = walk::<0, 1, Chunks<1>, 8, 8>;
-    entry aggregate_down_d256 = walk::<0, 1, Chunks<1>, 16, 8>;
-    entry aggregate_down_any = walk::<0, 1, Chunks<1>, ANY, 4>;
-    entry aggregate_down_d1024 = walk::<0, 1, Chunks<2>, 32, 2>;
-    entry aggregate_up_d64 = walk::<0, -1, Chunks<1>, 4, 8>;
-    entry aggregate_up_d128 = walk::<0, -1, Chunks<1>, 8, 8>;
-    entry aggregate_up_d256 = walk::<0, -1, Chunks<1>, 16, 8>;
-    entry aggregate_up_any = walk::<0, -1, Chunks<1>, ANY, 4>;
-    entry aggregate_up_d1024 = walk::<0, -1, Chunks<2>, 32, 2>;
-    entry aggregate_down_right_d64 = walk::<1, 1, Chunks<1>, 4, 8>;
-    entry aggregate_down_right_d128 = walk::<1, 1, Chunks<1>, 8, 8>;
-    entry aggregate_down_right_d256 = walk::<1, 1, Chunks<1>, 16, 8>;
-    entry aggregate_down_right_any = walk::<1, 1, Chunks<1>, ANY, 4>;
-    entry aggregate_down_right_d1024 = walk::<1, 1, Chunks<2>, 32, 2>;
-    entry aggregate_down_left_d64 = walk::<-1, 1, Chunks<1>, 4, 8>;
-    entry aggregate_down_left_d128 = walk::<-1, 1, Chunks<1>, 8, 8>;
-    entry aggregate_down_left_d256 = walk::<-1, 1, Chunks<1>, 16, 8>;
-    entry aggregate_down_left_any = walk::<-1, 1, Chunks<1>, ANY, 4>;
-    entry aggregate_down_left_d1024 = walk::<-1, 1, Chunks<2>, 32, 2>;
-    entry aggregate_up_right_d64 = walk::<1, -1, Chunks<1>, 4, 8>;
-    entry aggregate_up_right_d128 = walk::<1, -1, Chunks<1>, 8, 8>;
-    entry aggregate_up_right_d256 = walk::<1, -1, Chunks<1>, 16, 8>;
-    entry aggregate_up_right_any = walk::<1, -1, Chunks<1>, ANY, 4>;
-    entry aggregate_up_right_d1024 = walk::<1, -1, Chunks<2>, 32, 2>;
-    entry aggregate_up_left_d64 = walk::<-1, -1, Chunks<1>, 4, 8>;
-    entry aggregate_up_left_d128 = walk::<-1, -1, Chunks<1>, 8, 8>;
-    entry aggregate_up_left_d256 = walk::<-1, -1, Chunks<1>, 16, 8>;
-    entry aggregate_up_left_any = walk::<-1, -1, Chunks<1>, ANY, 4>;
-    entry aggregate_up_left_d1024 = walk::<-1, -1, Chunks<2>, 32, 2>;
+    entry aggregate_right_d64 = walk::<1, 0, 1, 8, 6>;
+    entry aggregate_right_d128 = walk::<1, 0, 1, 16, 6>;
+    entry aggregate_right_d256 = walk::<1, 0, 1, 32, 6>;
+    entry aggregate_right_any = walk::<1, 0, 2, ANY, 4>;
+    entry aggregate_right_d1024 = walk::<1, 0, 4, 32, 2>;
+    entry aggregate_left_d64 = walk::<-1, 0, 1, 8, 6>;
+    entry aggregate_left_d128 = walk::<-1, 0, 1, 16, 6>;
+    entry aggregate_left_d256 = walk::<-1, 0, 1, 32, 6>;
+    entry aggregate_left_any = walk::<-1, 0, 2, ANY, 4>;
+    entry aggregate_left_d1024 = walk::<-1, 0, 4, 32, 2>;
+    entry aggregate_down_d64 = walk::<0, 1, 2, 4, 6>;
+    entry aggregate_down_d128 = walk::<0, 1, 2, 8, 6>;
+    entry aggregate_down_d256 = walk::<0, 1, 2, 16, 6>;
+    entry aggregate_down_any = walk::<0, 1, 2, ANY, 4>;
+    entry aggregate_down_d1024 = walk::<0, 1, 4, 32, 2>;
+    entry aggregate_up_d64 = walk::<0, -1, 2, 4, 6>;
+    entry aggregate_up_d128 = walk::<0, -1, 2, 8, 6>;
+    entry aggregate_up_d256 = walk::<0, -1, 2, 16, 6>;
+    entry aggregate_up_any = walk::<0, -1, 2, ANY, 4>;
+    entry aggregate_up_d1024 = walk::<0, -1, 4, 32, 2>;
+    entry aggregate_down_right_d64 = walk::<1, 1, 2, 4, 6>;
+    entry aggregate_down_right_d128 = walk::<1, 1, 2, 8, 6>;
+    entry aggregate_down_right_d256 = walk::<1, 1, 2, 16, 6>;
+    entry aggregate_down_right_any = walk::<1, 1, 2, ANY, 4>;
+    entry aggregate_down_right_d1024 = walk::<1, 1, 4, 32, 2>;
+    entry aggregate_down_left_d64 = walk::<-1, 1, 2, 4, 6>;
+    entry aggregate_down_left_d128 = walk::<-1, 1, 2, 8, 6>;
+    entry aggregate_down_left_d256 = walk::<-1, 1, 2, 16, 6>;
+    entry aggregate_down_left_any = walk::<-1, 1, 2, ANY, 4>;
+    entry aggregate_down_left_d1024 = walk::<-1, 1, 4, 32, 2>;
+    entry aggregate_up_right_d64 = walk::<1, -1, 2, 4, 6>;
+    entry aggregate_up_right_d128 = walk::<1, -1, 2, 8, 6>;
+    entry aggregate_up_right_d256 = walk::<1, -1, 2, 16, 6>;
+    entry aggregate_up_right_any = walk::<1, -1, 2, ANY, 4>;
+    entry aggregate_up_right_d1024 = walk::<1, -1, 4, 32, 2>;
+    entry aggregate_up_left_d64 = walk::<-1, -1, 2, 4, 6>;
+    entry aggregate_up_left_d128 = walk::<-1, -1, 2, 8, 6>;
+    entry aggregate_up_left_d256 = walk::<-1, -1, 2, 16, 6>;
+    entry aggregate_up_left_any = walk::<-1, -1, 2, ANY, 4>;
+    entry aggregate_up_left_d1024 = walk::<-1, -1, 4, 32, 2>;
 }
 
 /// The plain kernel for direction of travel `(x, y)` and volumes of `padded` disparities.
@@ -149,18 +150,18 @@ impl Cursor {
     }
 }
 
-/// Lanes of a path whose kernel keeps half a chunk in a lane: the horizontal directions', which have
-/// the fewest paths and the most steps, wherever such a kernel exists.
+/// Lanes of a path. The horizontal directions have the fewest paths and the most steps: wherever there
+/// is such a kernel, their lanes hold one chunk each, the others' two.
 pub const fn lanes(horizontal: bool, padded: u32) -> u32 {
     match padded {
-        64 | 128 | 256 if horizontal => padded / Half::BYTES,
+        64 | 128 | 256 if horizontal => padded / CHUNK,
         _ => layout::lanes(padded),
     }
 }
 
-/// Walks the paths of direction `(DX, DY)` with `LANES` lanes of `P`, `DEPTH` pixels loaded ahead.
+/// Walks the paths of direction `(DX, DY)` with `LANES` lanes of `C` chunks, `DEPTH` pixels loaded ahead.
 #[inline(always)]
-fn walk<const DX: i32, const DY: i32, P: Part, const LANES: u32, const DEPTH: usize>(args: Aggregate) {
+fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const DEPTH: usize>(args: Aggregate) {
     let Aggregate { matching, penalties, path_costs, width, height, p1, lanes } = args;
     // At least 1, so that divisions need no check.
     let lanes = if LANES == ANY { lanes.max(1) } else { LANES };
@@ -170,16 +171,16 @@ fn walk<const DX: i32, const DY: i32, P: Part, const LANES: u32, const DEPTH: us
     let path = group.min(paths - 1);
     let in_image = group < paths;
 
-    let per_pixel = (lanes * P::BYTES) as usize;
-    let first = (lane * P::BYTES) as usize;
-    let load = |at: Cursor| (P::load(matching, at.pixel * per_pixel + first), penalties.get(at.pixel));
-
+    let per_pixel = (lanes * bytes::<C>()) as usize;
+    let first = (lane * bytes::<C>()) as usize;
     let mut ahead = Cursor::start::<DX, DY>(path, width, height);
     let mut ahead_step = 0;
-    let mut waiting = [(P::EMPTY, 0u8); DEPTH];
+    let mut waiting = [[[0; WORDS]; C]; DEPTH];
+    let mut waiting_p2 = [0u8; DEPTH];
     let mut j = 0;
     while j < DEPTH {
-        waiting[j] = load(ahead);
+        load::<C>(matching, ahead.pixel * per_pixel + first, &mut waiting[j]);
+        waiting_p2[j] = penalties.get(ahead.pixel);
         if ahead_step < steps - 1 {
             ahead.advance::<DX, DY>(width);
             ahead_step += 1;
@@ -187,23 +188,23 @@ fn walk<const DX: i32, const DY: i32, P: Part, const LANES: u32, const DEPTH: us
         j += 1;
     }
 
-    let mut part = P::new(p1, lane, lanes);
+    let mut recurrence = Recurrence::<C>::new(p1, lane, lanes);
     let mut here = Cursor::start::<DX, DY>(path, width, height);
     let mut step = 0;
     while step < steps {
         let mut j = 0;
         while j < DEPTH {
-            let (words, p2) = waiting[j];
-            waiting[j] = load(ahead);
+            recurrence.step(&mut waiting[j], waiting_p2[j].into());
+            if in_image && step + (j as u32) < steps {
+                store::<C>(path_costs, here.pixel * per_pixel + first, &waiting[j]);
+            }
+            here.advance::<DX, DY>(width);
+            load::<C>(matching, ahead.pixel * per_pixel + first, &mut waiting[j]);
+            waiting_p2[j] = penalties.get(ahead.pixel);
             if ahead_step < steps - 1 {
                 ahead.advance::<DX, DY>(width);
                 ahead_step += 1;
             }
-            let result = part.step(words, p2.into());
-            if in_image && step + (j as u32) < steps {
-                P::store(path_costs, here.pixel * per_pixel + first, result);
-            }
-            here.advance::<DX, DY>(width);
             j += 1;
         }
         step += DEPTH as u32;

@@ -4,16 +4,13 @@
 //! computes `min(L(d), L(d-1) + P1, L(d+1) + P1, M + P2) + C(d) - M` in packed 16-bit lanes.
 //! Neighbours are other registers; only a lane's ends come from other lanes.
 //!
-//! Two ways to spread them: [`Chunks`] keeps whole chunks in a lane, the fewest instructions per cost;
-//! [`Half`] keeps half a chunk, a shorter step on twice the lanes, for directions with too few paths
-//! to fill a GPU.
+//! A lane holds one chunk of disparities or several: several take the fewest instructions per cost,
+//! one has the shortest step, for directions with too few paths to fill a GPU.
 
 use crate::{
     gpu::{
         global::{Global, GlobalMut},
-        packed,
-        shared::Shared,
-        warp,
+        packed, warp,
     },
     layout::{CHUNK, REGISTERS, WORDS, pack, unpack},
 };
@@ -21,43 +18,25 @@ use crate::{
 /// Larger than any path cost plus penalty, and an ordered positive half-precision pattern.
 const UNREACHABLE: u32 = 0x3fff;
 
-/// A lane's part of a path: its disparities' path costs at the current pixel.
-pub trait Part: Sized {
-    /// A lane's costs of one pixel as they lie in memory.
-    type Words: Copy;
-    /// Bytes of [`Part::Words`].
-    const BYTES: u32;
-    /// Any value: what a pipeline holds before its first load.
-    const EMPTY: Self::Words;
-
-    /// The state before a path's first pixel, where `p2 = 0` must be given. `lane` is this thread's
-    /// index in its group of `lanes`.
-    fn new(p1: u32, lane: u32, lanes: u32) -> Self;
-
-    /// Moves on to the next pixel, whose matching costs are `matching`, and returns its path costs.
-    /// `p2 = 0` restarts the path: the result is then `matching`.
-    fn step(&mut self, matching: Self::Words, p2: u32) -> Self::Words;
-
-    /// Loads from byte `at` of a volume.
-    fn load(volume: Global<u8>, at: usize) -> Self::Words;
-
-    /// Loads from byte `at` of shared memory.
-    fn load_shared(data: Shared<u8>, at: u32) -> Self::Words;
-
-    /// Stores to byte `at` of a volume.
-    fn store(volume: GlobalMut<u8>, at: usize, words: Self::Words);
-}
-
-/// The smallest of the group's values, each in both halves.
+/// The smallest of the group's values, each in both halves, and what `meanwhile` shuffles.
+///
+/// A warp issues in order, so that shuffles beside this chain cost a latency of their own unless they
+/// run during one of its. The chain's second shuffle is made to hang on the highest bits of what
+/// `meanwhile` returns, which path costs do not have: so the assembler cannot move those behind it.
 #[inline(always)]
-fn smallest_of_group(of_lane: u32, lanes: u32) -> u32 {
+fn smallest_of_group(of_lane: u32, lanes: u32, meanwhile: impl FnOnce() -> [u32; 2]) -> (u32, [u32; 2]) {
     let mut smallest = packed::min_across(of_lane);
-    let mut distance = 1;
+    let other = if lanes > 1 { warp::shuffle_xor(smallest, 1, lanes) } else { smallest };
+    let shuffled = meanwhile();
+    smallest = packed::min(smallest, other);
+    let mut zero = (shuffled[0] & shuffled[1]) >> 31;
+    let mut distance = 2;
     while distance < lanes {
-        smallest = packed::min(smallest, warp::shuffle_xor(smallest, distance, lanes));
+        smallest = packed::min(smallest, warp::shuffle_xor(smallest, distance + zero, lanes));
+        zero = 0;
         distance *= 2;
     }
-    smallest
+    (smallest, shuffled)
 }
 
 /// One packed register's step: the costs, their neighbours below and above, `M`, `M + P2`, `P1` and
@@ -69,8 +48,17 @@ fn advance([cost, below, above]: [u32; 3], smallest: u32, cap: u32, p1: u32, mat
     packed::sub(packed::add(reached, matching), smallest)
 }
 
-/// `C` whole chunks in a lane.
-pub struct Chunks<const C: usize> {
+/// A lane's costs of one pixel as they lie in memory: `C` chunks. Passed by reference and filled word
+/// by word: of whole values the compiler makes 64-bit registers, which the code then takes apart.
+pub type Words<const C: usize> = [[u32; WORDS]; C];
+
+/// Bytes of [`Words`].
+pub const fn bytes<const C: usize>() -> u32 {
+    CHUNK * C as u32
+}
+
+/// The path costs of one lane's `C` chunks of disparities at the current pixel of a path.
+pub struct Recurrence<const C: usize> {
     costs: [[u32; REGISTERS]; C],
     p1: u32,
     lanes: u32,
@@ -78,181 +66,119 @@ pub struct Chunks<const C: usize> {
     above_last: u32,
 }
 
-impl<const C: usize> Part for Chunks<C> {
-    type Words = [[u32; WORDS]; C];
-    const BYTES: u32 = CHUNK * C as u32;
-    const EMPTY: Self::Words = [[0; WORDS]; C];
-
+impl<const C: usize> Recurrence<C> {
+    /// The state before a path's first pixel, where `p2 = 0` must be given. `p1` is packed, `lane`
+    /// this thread's index in its group of `lanes`.
     #[inline(always)]
-    fn new(p1: u32, lane: u32, lanes: u32) -> Self {
+    pub fn new(p1: u32, lane: u32, lanes: u32) -> Self {
         Self {
             costs: [[0; REGISTERS]; C],
-            p1: packed::splat(p1),
+            p1,
             lanes,
             below_first: if lane == 0 { UNREACHABLE << 16 } else { 0 },
             above_last: if lane == lanes - 1 { UNREACHABLE } else { 0 },
         }
     }
 
+    /// Moves on to the next pixel: turns its matching costs into its path costs. `p2 = 0` restarts the
+    /// path: the path costs are then the matching costs.
     #[inline(always)]
-    fn step(&mut self, matching: Self::Words, p2: u32) -> Self::Words {
+    pub fn step(&mut self, words: &mut Words<C>, p2: u32) {
         let last = REGISTERS - 1;
-        let previous_lane = warp::shuffle_up(self.costs[C - 1][last], 1, self.lanes) | self.below_first;
-        let next_lane = warp::shuffle_down(self.costs[0][0], 1, self.lanes) | self.above_last;
-        let smallest = smallest_of_group(self.smallest(), self.lanes);
+        let (smallest, ends) = smallest_of_group(self.smallest(), self.lanes, || {
+            let previous = warp::shuffle_up(self.costs[C - 1][last], 1, self.lanes);
+            [previous, warp::shuffle_down(self.costs[0][0], 1, self.lanes)]
+        });
+        let (previous_lane, next_lane) = (ends[0] | self.below_first, ends[1] | self.above_last);
         let cap = packed::add(smallest, packed::splat(p2));
 
-        let mut result = [[0; WORDS]; C];
         let mut next = [[0; REGISTERS]; C];
         let mut c = 0;
         while c < C {
             let l = self.costs[c];
             let low = if c == 0 { previous_lane } else { self.costs[c - 1][last] };
             let high = if c == C - 1 { next_lane } else { self.costs[c + 1][0] };
-            let matching = unpack(matching[c]);
+            let matching = unpack(words[c][0], words[c][1]);
             let mut i = 0;
             while i < REGISTERS {
+                // Below the first register lie the last disparity of the chunk before and, in the
+                // upper half, this chunk's own last of the lower half; above the last the reverse.
                 let below = if i == 0 { packed::permute(low, l[last], 0x5432) } else { l[i - 1] };
                 let above = if i == last { packed::permute(l[0], high, 0x5432) } else { l[i + 1] };
                 next[c][i] = advance([l[i], below, above], smallest, cap, self.p1, matching[i]);
                 i += 1;
             }
-            result[c] = pack(next[c]);
+            words[c][0] = pack(next[c][0], next[c][1]);
+            words[c][1] = pack(next[c][2], next[c][3]);
             c += 1;
         }
         self.costs = next;
-        result
     }
 
-    #[inline(always)]
-    fn load(volume: Global<u8>, at: usize) -> Self::Words {
-        let mut words = Self::EMPTY;
-        let mut c = 0;
-        while c < C {
-            words[c] = volume.get_x4(at + c * CHUNK as usize);
-            c += 1;
-        }
-        words
-    }
-
-    #[inline(always)]
-    fn load_shared(data: Shared<u8>, at: u32) -> Self::Words {
-        let mut words = Self::EMPTY;
-        let mut c = 0;
-        while c < C {
-            words[c] = data.get_x4(at + c as u32 * CHUNK);
-            c += 1;
-        }
-        words
-    }
-
-    #[inline(always)]
-    fn store(volume: GlobalMut<u8>, at: usize, words: Self::Words) {
-        let mut c = 0;
-        while c < C {
-            volume.set_x4(at + c * CHUNK as usize, words[c]);
-            c += 1;
-        }
-    }
-}
-
-impl<const C: usize> Chunks<C> {
     /// The smallest path cost of this lane, per half.
     #[inline(always)]
     fn smallest(&self) -> u32 {
         let mut smallest = self.costs[0][0];
         let mut c = 0;
         while c < C {
-            let l = self.costs[c];
-            let quarter = |i: usize| packed::min(l[i], l[i + 4]);
-            let half = packed::min(packed::min(quarter(0), quarter(1)), packed::min(quarter(2), quarter(3)));
-            smallest = if c == 0 { half } else { packed::min(smallest, half) };
+            let [l0, l1, l2, l3] = self.costs[c];
+            let of_chunk = packed::min(packed::min(l0, l1), packed::min(l2, l3));
+            smallest = if c == 0 { of_chunk } else { packed::min(smallest, of_chunk) };
             c += 1;
         }
         smallest
     }
 }
 
-/// Registers of half a chunk: an even lane holds disparities `(i, i + 8)` for `i` in `0..4`, the odd
-/// lane after it those for `i` in `4..8`.
-const HALF_REGISTERS: usize = REGISTERS / 2;
-
-/// Half a chunk in a lane.
-pub struct Half {
-    costs: [u32; HALF_REGISTERS],
-    p1: u32,
-    lanes: u32,
-    /// How the neighbours below the first register and above the last come out of the two lanes'.
-    select_below: u32,
-    select_above: u32,
-    below_first: u32,
-    above_last: u32,
+/// Loads from byte `at` of a volume.
+#[inline(always)]
+pub fn load<const C: usize>(volume: Global<u8>, at: usize, words: &mut Words<C>) {
+    if C == 1 {
+        let [w0, w1] = volume.get_x2(at);
+        words[0][0] = w0;
+        words[0][1] = w1;
+    }
+    let mut c = 0;
+    while c + 1 < C {
+        let [w0, w1, w2, w3] = volume.get_x4(at + c * CHUNK as usize);
+        words[c][0] = w0;
+        words[c][1] = w1;
+        words[c + 1][0] = w2;
+        words[c + 1][1] = w3;
+        c += 2;
+    }
 }
 
-impl Part for Half {
-    type Words = [u32; WORDS / 2];
-    const BYTES: u32 = CHUNK / 2;
-    const EMPTY: Self::Words = [0; WORDS / 2];
-
-    #[inline(always)]
-    fn new(p1: u32, lane: u32, lanes: u32) -> Self {
-        // Below an even lane's first register (0, 8) are 15 of the chunk before, in the high half of
-        // the previous lane's last register, and 7, in the low half of the next lane's last. Above an
-        // odd lane's last (7, 15) are 8, in the high half of the previous lane's first register, and
-        // 0 of the chunk after, in the low half of the next lane's first. The other two are whole
-        // registers of the neighbour lane.
-        let even = lane.is_multiple_of(2);
-        Self {
-            costs: [0; HALF_REGISTERS],
-            p1: packed::splat(p1),
-            lanes,
-            select_below: if even { 0x5432 } else { 0x3210 },
-            select_above: if even { 0x3210 } else { 0x1076 },
-            below_first: if lane == 0 { UNREACHABLE } else { 0 },
-            above_last: if lane == lanes - 1 { UNREACHABLE << 16 } else { 0 },
-        }
+/// Loads from byte `at` of shared memory.
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+#[inline(always)]
+pub fn load_shared<const C: usize>(data: crate::gpu::shared::Shared<u8>, at: u32, words: &mut Words<C>) {
+    if C == 1 {
+        let [w0, w1] = data.get_x2(at);
+        words[0][0] = w0;
+        words[0][1] = w1;
     }
-
-    #[inline(always)]
-    fn step(&mut self, matching: Self::Words, p2: u32) -> Self::Words {
-        let last = HALF_REGISTERS - 1;
-        let l = self.costs;
-        let of_previous = |register: u32| warp::shuffle_up(register, 1, self.lanes);
-        let of_next = |register: u32| warp::shuffle_down(register, 1, self.lanes);
-        let below_first = packed::permute(of_previous(l[last]), of_next(l[last]), self.select_below) | self.below_first;
-        let above_last = packed::permute(of_next(l[0]), of_previous(l[0]), self.select_above) | self.above_last;
-
-        let smallest = packed::min(packed::min(l[0], l[1]), packed::min(l[2], l[3]));
-        let smallest = smallest_of_group(smallest, self.lanes);
-        let cap = packed::add(smallest, packed::splat(p2));
-
-        let [low, high] = matching;
-        let matching = unpack([low, high, 0, 0]);
-        let mut next = [0; REGISTERS];
-        let mut i = 0;
-        while i < HALF_REGISTERS {
-            let below = if i == 0 { below_first } else { l[i - 1] };
-            let above = if i == last { above_last } else { l[i + 1] };
-            next[i] = advance([l[i], below, above], smallest, cap, self.p1, matching[i]);
-            self.costs[i] = next[i];
-            i += 1;
-        }
-        let [low, high, ..] = pack(next);
-        [low, high]
+    let mut c = 0;
+    while c + 1 < C {
+        let [w0, w1, w2, w3] = data.get_x4(at + c as u32 * CHUNK);
+        words[c][0] = w0;
+        words[c][1] = w1;
+        words[c + 1][0] = w2;
+        words[c + 1][1] = w3;
+        c += 2;
     }
+}
 
-    #[inline(always)]
-    fn load(volume: Global<u8>, at: usize) -> Self::Words {
-        volume.get_x2(at)
+/// Stores to byte `at` of a volume.
+#[inline(always)]
+pub fn store<const C: usize>(volume: GlobalMut<u8>, at: usize, words: &Words<C>) {
+    if C == 1 {
+        volume.set_x2(at, [words[0][0], words[0][1]]);
     }
-
-    #[inline(always)]
-    fn load_shared(data: Shared<u8>, at: u32) -> Self::Words {
-        data.get_x2(at)
-    }
-
-    #[inline(always)]
-    fn store(volume: GlobalMut<u8>, at: usize, words: Self::Words) {
-        volume.set_x2(at, words);
+    let mut c = 0;
+    while c + 1 < C {
+        let four = [words[c][0], words[c][1], words[c + 1][0], words[c + 1][1]];
+        volume.set_x4(at + c * CHUNK as usize, four);
+        c += 2;
     }
 }

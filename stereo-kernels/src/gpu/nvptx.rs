@@ -136,8 +136,7 @@ macro_rules! elements {
             unsafe fn load_constant(p: *const Self) -> Self {
                 let r: $r;
                 unsafe {
-                    asm!(concat!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; ld.global.nc.", $suffix, " {}, [a]; }}"),
-                        in(reg64) p, out($class) r, options(pure, nomem, nostack));
+                    asm!(concat!("ld.global.nc.", $suffix, " {}, [{}];"), out($class) r, in(reg64) p, options(pure, nomem, nostack));
                 }
                 r as Self
             }
@@ -145,15 +144,14 @@ macro_rules! elements {
             unsafe fn load(p: *const Self) -> Self {
                 let r: $r;
                 unsafe {
-                    asm!(concat!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; ld.global.", $suffix, " {}, [a]; }}"),
-                        in(reg64) p, out($class) r, options(readonly, nostack));
+                    asm!(concat!("ld.global.", $suffix, " {}, [{}];"), out($class) r, in(reg64) p, options(readonly, nostack));
                 }
                 r as Self
             }
             #[inline(always)]
             unsafe fn store(p: *mut Self, value: Self) {
                 unsafe {
-                    asm!(concat!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; st.global.", $suffix, " [a], {}; }}"),
+                    asm!(concat!("st.global.", $suffix, " [{}], {};"),
                         in(reg64) p, in($class) value as $r, options(nostack));
                 }
             }
@@ -206,6 +204,50 @@ pub mod global {
 
     pub use super::Element;
 
+    /// What a kernel takes as a parameter.
+    pub trait Parameter {
+        /// Called once on entry: turns the generic addresses that a launch passes into addresses of
+        /// the global window, which is what every load and store here takes.
+        fn enter(self) -> Self;
+    }
+
+    macro_rules! plain {
+        ($($t:ty)*) => {$(
+            impl Parameter for $t {
+                #[inline(always)]
+                fn enter(self) -> Self {
+                    self
+                }
+            }
+        )*};
+    }
+
+    plain!(u32 i32 usize);
+
+    #[inline(always)]
+    fn to_global<T>(generic: *const T) -> *const T {
+        let address;
+        unsafe {
+            asm!("cvta.to.global.u64 {}, {};", out(reg64) address, in(reg64) generic,
+                options(pure, nomem, nostack));
+        }
+        address
+    }
+
+    impl<T> Parameter for Global<T> {
+        #[inline(always)]
+        fn enter(self) -> Self {
+            Self(to_global(self.0))
+        }
+    }
+
+    impl<T> Parameter for GlobalMut<T> {
+        #[inline(always)]
+        fn enter(self) -> Self {
+            Self(to_global(self.0).cast_mut())
+        }
+    }
+
     /// Device memory that no thread writes during the launch: loads take the read-only path.
     /// A bare pointer on the device; on the host it carries its length and every access is checked.
     #[repr(transparent)]
@@ -224,8 +266,7 @@ pub mod global {
         pub fn get_x2(self, i: usize) -> [u32; 2] {
             let (a, b);
             unsafe {
-                asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; ld.global.nc.v2.u32 {{{}, {}}}, [a]; }}",
-                    in(reg64) self.0.add(i), out(reg32) a, out(reg32) b, options(pure, nomem, nostack));
+                asm!("ld.global.nc.v2.u32 {{{}, {}}}, [{}];", out(reg32) a, out(reg32) b, in(reg64) self.0.add(i), options(pure, nomem, nostack));
             }
             [a, b]
         }
@@ -235,14 +276,15 @@ pub mod global {
         pub fn get_x4(self, i: usize) -> [u32; 4] {
             let (a, b, c, d);
             unsafe {
-                asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; ld.global.nc.v4.u32 {{{}, {}, {}, {}}}, [a]; }}",
-                    in(reg64) self.0.add(i), out(reg32) a, out(reg32) b, out(reg32) c, out(reg32) d,
+                asm!("ld.global.nc.v4.u32 {{{}, {}, {}, {}}}, [{}];", out(reg32) a, out(reg32) b, out(reg32) c,
+                    out(reg32) d, in(reg64) self.0.add(i),
                     options(pure, nomem, nostack));
             }
             [a, b, c, d]
         }
 
         /// The address of element `i`, for a bulk copy.
+        #[cfg(target_feature = "sm_90")]
         #[inline(always)]
         pub(super) fn address(self, i: usize) -> *const T {
             unsafe { self.0.add(i) }
@@ -272,7 +314,7 @@ pub mod global {
         #[inline(always)]
         pub fn set_x2(self, i: usize, [a, b]: [u32; 2]) {
             unsafe {
-                asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; st.global.v2.u32 [a], {{{}, {}}}; }}",
+                asm!("st.global.v2.u32 [{}], {{{}, {}}};",
                     in(reg64) self.0.add(i), in(reg32) a, in(reg32) b, options(nostack));
             }
         }
@@ -281,7 +323,7 @@ pub mod global {
         #[inline(always)]
         pub fn set_x4(self, i: usize, [a, b, c, d]: [u32; 4]) {
             unsafe {
-                asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; st.global.v4.u32 [a], {{{}, {}, {}, {}}}; }}",
+                asm!("st.global.v4.u32 [{}], {{{}, {}, {}, {}}};",
                     in(reg64) self.0.add(i), in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d,
                     options(nostack));
             }
@@ -293,7 +335,7 @@ pub mod global {
         #[inline(always)]
         pub fn fetch_min(self, i: usize, value: u32) {
             unsafe {
-                asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {}; red.relaxed.gpu.global.min.u32 [a], {}; }}",
+                asm!("red.relaxed.gpu.global.min.u32 [{}], {};",
                     in(reg64) self.0.add(i), in(reg32) value, options(nostack));
             }
         }
@@ -499,14 +541,12 @@ pub mod bulk {
     pub fn copy<T: Element>(target: Shared<T>, j: u32, source: Global<T>, i: usize, bytes: u32, barrier: Barrier) {
         unsafe {
             #[cfg(not(target_feature = "sm_100"))]
-            asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {};",
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{}], [a], {}, [{}]; }}",
-                in(reg64) source.address(i), in(reg32) target.address(j), in(reg32) bytes,
+            asm!("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{}], [{}], {}, [{}];",
+                in(reg32) target.address(j), in(reg64) source.address(i), in(reg32) bytes,
                 in(reg32) barrier.address, options(nostack));
             #[cfg(target_feature = "sm_100")]
-            asm!("{{ .reg .u64 a; cvta.to.global.u64 a, {};",
-                "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{}], [a], {}, [{}]; }}",
-                in(reg64) source.address(i), in(reg32) target.address(j), in(reg32) bytes,
+            asm!("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{}], [{}], {}, [{}];",
+                in(reg32) target.address(j), in(reg64) source.address(i), in(reg32) bytes,
                 in(reg32) barrier.address, options(nostack));
         }
     }

@@ -7,7 +7,12 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use serde::de::DeserializeOwned;
-use stereo_host::{Backend, Census, Compat, Error, Options, Params, Paths, Scene, Speckle, Tuning, io::Encoding};
+use stereo_host::{
+    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, Scene, Speckle, Tuning,
+    io::Encoding, pipeline::PipelineOptions,
+};
+
+use crate::frames::{FrameLayout, PixelFormat};
 
 /// Dense stereo matching of rectified pairs.
 #[derive(Debug, Parser)]
@@ -44,6 +49,8 @@ pub enum Command {
     Eval(EvalCommand),
     /// Time the matcher on a rendered pair
     Bench(BenchCommand),
+    /// Match a sequence of pairs, several frames in flight
+    Stream(StreamCommand),
     /// Measure which kernels and streams are fastest on this GPU
     Tune(TuneCommand),
     /// Show the version, the CPU's features and the backends
@@ -185,6 +192,59 @@ pub struct BenchCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Examples:
+  stereo stream sequence --out maps                     sequence/left and sequence/right, pairs by name
+  stereo stream l_%04d.png --right r_%04d.png --fill    numbered files, from 0 on
+  stereo stream sequence --repeat 20 --algorithm masda --disparities 60 --json
+  ffmpeg -i camera.mkv -f rawvideo -pix_fmt gray - | stereo stream - --size 640x480 --latest
+
+Latency is the time from a frame's arrival to its map, waiting included.")]
+pub struct StreamCommand {
+    /// A folder with the folders left and right (or image_0 and image_1, image_2 and image_3, cam0 and cam1); a pattern of
+    /// numbered left images, with --right; or - for raw frames on standard input, as `ffmpeg -f rawvideo` writes them
+    #[arg(value_name = "DIR|PATTERN|-", value_hint = ValueHint::AnyPath)]
+    pub source: String,
+    /// The pattern of the right images
+    #[arg(long, value_name = "PATTERN")]
+    pub right: Option<String>,
+    /// The first number of the patterns
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "right")]
+    pub start: u64,
+    /// Go over an image sequence this often
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// Raw frames: the size of one view
+    #[arg(long, value_name = "WxH")]
+    pub size: Option<Size>,
+    /// Raw frames: how a pixel is stored
+    #[arg(long, value_name = "FORMAT", default_value = "gray")]
+    pub pixel_format: PixelFormat,
+    /// Raw frames: where the two views are
+    #[arg(long, value_name = "LAYOUT", default_value = "side-by-side")]
+    pub layout: FrameLayout,
+    /// Write every map to this folder, named by the frame's number; made when it does not exist
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// How the maps are stored, as for match [default: pfm]
+    #[arg(long, value_name = "ENCODING", requires = "out")]
+    pub encoding: Option<Encoding>,
+    /// Replace a frame that waits by a newer one instead of making the source wait: for live use
+    #[arg(long)]
+    pub latest: bool,
+    /// Frames that may wait between two stages
+    #[arg(long, value_name = "N", default_value_t = PipelineOptions::default().depth)]
+    pub depth: usize,
+    #[command(flatten)]
+    pub matching: MatchArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Write the result for machines instead of the text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Every match with `--plan auto` or `cached` then uses the result for this size, until the GPU, its driver or this
 program changes. STEREO_CACHE_DIR names another folder for the results than the user's cache folder.
 
@@ -228,6 +288,9 @@ pub struct InfoCommand {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Matching")]
 pub struct MatchArgs {
+    /// What is computed: semi-global matching, or one-to-one assignment on each row [default: sgm]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["sgm", "masda"]))]
+    pub algorithm: Option<String>,
     /// Disparities to search, 1 to 1024 [default: 128; a scene's own where it has one]
     #[arg(short, long, value_name = "D")]
     pub disparities: Option<u32>,
@@ -273,6 +336,54 @@ pub struct MatchArgs {
     /// The preset of another matcher: libsgm gives libSGM's bytes
     #[arg(long, value_name = "WHOSE", value_parser = named::<Compat>(["none", "libsgm"]))]
     pub compat: Option<Compat>,
+    #[command(flatten)]
+    pub masda: MasdaArgs,
+}
+
+/// What `--algorithm masda` alone has. A flag that is not given keeps the default.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Matching with masda")]
+pub struct MasdaArgs {
+    /// Share of the census in the score, between 0 and 1
+    #[arg(long, requires = "algorithm", value_name = "SHARE")]
+    pub w_c: Option<f64>,
+    /// Hamming distance at which the census score falls to 1/e
+    #[arg(long, requires = "algorithm", value_name = "BITS")]
+    pub lambda_c: Option<f64>,
+    /// Grey levels at which the intensity score falls to 1/e
+    #[arg(long, requires = "algorithm", value_name = "LEVELS")]
+    pub lambda_a: Option<f64>,
+    /// The filter's spatial scale in pixels
+    #[arg(long, requires = "algorithm", value_name = "PIXELS")]
+    pub sigma_s: Option<f64>,
+    /// The filter's range scale in grey levels
+    #[arg(long, requires = "algorithm", value_name = "LEVELS")]
+    pub sigma_r: Option<f64>,
+    /// Score of leaving a pixel unmatched, of 16384
+    #[arg(long, requires = "algorithm", value_name = "SCORE", allow_negative_numbers = true)]
+    pub theta: Option<i32>,
+    /// Smallest belief of an accepted match, of 16384
+    #[arg(long, requires = "algorithm", value_name = "BELIEF", allow_negative_numbers = true)]
+    pub margin: Option<i32>,
+    /// Message passing iterations
+    #[arg(long, requires = "algorithm", value_name = "N")]
+    pub messages: Option<u32>,
+}
+
+impl MasdaArgs {
+    fn to_masda(&self) -> MasdaParams {
+        let preset = MasdaParams::default();
+        MasdaParams {
+            w_c: self.w_c.unwrap_or(preset.w_c),
+            lambda_c: self.lambda_c.unwrap_or(preset.lambda_c),
+            lambda_a: self.lambda_a.unwrap_or(preset.lambda_a),
+            sigma_s: self.sigma_s.unwrap_or(preset.sigma_s),
+            sigma_r: self.sigma_r.unwrap_or(preset.sigma_r),
+            theta: self.theta.unwrap_or(preset.theta),
+            margin: self.margin.unwrap_or(preset.margin),
+            iterations: self.messages.unwrap_or(preset.iterations),
+        }
+    }
 }
 
 /// `--speckle-size` alone: neighbours belong together up to a step of one, as `--p1` has it.
@@ -288,7 +399,12 @@ impl MatchArgs {
         let speckle = self
             .speckle_size
             .map(|max_size| Speckle { max_size, max_diff: self.speckle_diff.unwrap_or(DEFAULT_SPECKLE_DIFF) });
+        let algorithm = match self.algorithm.as_deref() {
+            Some("masda") => Algorithm::Masda(self.masda.to_masda()),
+            _ => preset.algorithm,
+        };
         Params {
+            algorithm,
             disparities: self.disparities.unwrap_or(preset.disparities),
             min_disparity: self.min_disparity.unwrap_or(preset.min_disparity),
             paths: self.paths.unwrap_or(preset.paths),
@@ -332,7 +448,7 @@ pub struct RunArgs {
     pub device: Option<u32>,
     /// Kernels and streams on a GPU: auto (the fastest, measured once and remembered), cached (the one
     /// remembered, else plain), plain, or JSON as `stereo tune` prints it, or @FILE with that
-    /// [default: auto for bench, else cached]
+    /// [default: auto for bench and stream, else cached]
     #[arg(long, value_name = "PLAN", value_parser = parse_plan)]
     pub plan: Option<Tuning>,
     /// Measure and show every stage
@@ -447,6 +563,27 @@ mod tests {
         assert_eq!(params(flags), expected);
         let changed = params("--compat libsgm --adaptive-p2 true --census 7x7");
         assert_eq!(changed, Params { adaptive_p2: true, census: Census::Window7x7, ..Params::libsgm() });
+    }
+
+    #[test]
+    fn masda_flags_reach_their_parameters() {
+        assert_eq!(params("--algorithm sgm"), Params::default());
+        assert_eq!(params("--algorithm masda"), Params::masda());
+        let flags = "--algorithm masda --w-c 0.5 --lambda-c 7 --lambda-a 9.5 --sigma-s 3 --sigma-r 4 --theta -2 --margin -1 \
+                     --messages 5 --disparities 60";
+        let masda = MasdaParams {
+            w_c: 0.5,
+            lambda_c: 7.0,
+            lambda_a: 9.5,
+            sigma_s: 3.0,
+            sigma_r: 4.0,
+            theta: -2,
+            margin: -1,
+            iterations: 5,
+        };
+        let algorithm = Algorithm::Masda(masda);
+        assert_eq!(params(flags), Params { algorithm, disparities: 60, ..Params::default() });
+        assert!(Cli::try_parse_from("stereo match l r -o m.pfm --theta 5".split_whitespace()).is_err());
     }
 
     #[test]

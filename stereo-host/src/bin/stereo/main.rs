@@ -4,10 +4,12 @@ mod args;
 mod bench;
 mod demo;
 mod eval;
+mod frames;
 mod info;
 mod interrupt;
 mod match_;
 mod output;
+mod stream;
 mod tune;
 
 use std::{io::ErrorKind, process::ExitCode};
@@ -45,6 +47,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(args) => demo::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Stream(args) => stream::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Completions { shell } => {

@@ -56,7 +56,8 @@ pub fn print_json(report: &impl Serialize) -> Result<()> {
 pub fn stage_table(report: &Report) -> String {
     const LONGEST_SUM: usize = "on the device".len();
     let width = |of: fn(&StageReport) -> usize| report.stages.iter().map(of).max().unwrap_or(0);
-    let (stage, variant) = (width(|s| s.stage.chars().count()).max(LONGEST_SUM), width(|s| s.describe().chars().count()));
+    let (stage, variant) =
+        (width(|s| s.stage.chars().count()).max(LONGEST_SUM), width(|s| s.describe().chars().count()));
     let mut table = String::new();
     for s in &report.stages {
         table += &format!("{:stage$}  {:variant$}  {:9.3} ms\n", s.stage, s.describe(), s.ms);
