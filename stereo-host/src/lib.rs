@@ -7,6 +7,7 @@ pub mod color;
 mod cpu;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
+mod device_image;
 mod direction;
 mod disparity;
 mod error;
@@ -21,9 +22,12 @@ pub mod pipeline;
 pub mod reference;
 mod report;
 mod scene;
+mod times;
+mod tuning;
 mod view;
 
 pub use cpu::{CpuLevel, LEVEL_VARIABLE};
+pub use device_image::{DeviceImage, DevicePair};
 pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
@@ -35,6 +39,8 @@ pub use params::{
 };
 pub use report::{Report, StageReport};
 pub use scene::{Scene, SceneSpec};
+pub use times::Times;
+pub use tuning::{PlanSource, Trial, Tuning, TuningKey, TuningReport, cache_folder, clear_cache};
 pub use view::{GrayView, Pixels};
 
 /// The README's example is a test.

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(cuda)]
 use crate::gpu::on_cuda::CudaExecutor;
-use crate::gpu::{on_emulator::EmulatorExecutor, plan::Plan, sgm::GpuSgm};
+use crate::gpu::{engine::GpuSgm, on_emulator::EmulatorExecutor};
 use crate::{
-    Algorithm, CpuLevel, DisparityMap, Error, GrayView, Params, Report, Result, cpu::CpuEngine, masda,
-    masda::MasdaEngine, reference, view::check_size,
+    Algorithm, CpuLevel, DeviceImage, DevicePair, DisparityMap, Error, GrayView, Params, Plan, PlanSource, Report,
+    Result, Tuning, TuningReport, cpu::CpuEngine, device_image, masda, masda::MasdaEngine, reference, view::check_size,
 };
 
 /// Where a match runs.
@@ -94,8 +94,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Which GPU, by the driver's number; `None` takes the first.
     pub device: Option<u32>,
-    /// Which kernels and streams a GPU uses.
-    pub plan: Plan,
+    /// How a GPU's kernels and streams are chosen.
+    pub tuning: Tuning,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
     pub timing: bool,
 }
@@ -113,8 +113,43 @@ pub(crate) trait Engine: Send {
         report: &mut Report,
     ) -> Result<()>;
 
+    /// Queues the match of a pair in device memory; the map goes to device memory, too. Where the host
+    /// has to finish it, this waits, and tells `report`.
+    ///
+    /// # Safety
+    /// As [`Matcher::queue_device`]. The addresses and pitches were checked.
+    unsafe fn queue_device(&mut self, _pair: &DevicePair, _map: DeviceImage, _report: &mut Report) -> Result<()> {
+        Err(self.not_a_gpu("device memory is taken"))
+    }
+
+    /// Waits for what is queued; what the device says of it goes to `report`.
+    fn synchronize(&mut self, _report: &mut Report) -> Result<()> {
+        Ok(())
+    }
+
+    /// The driver's handle of the stream that frames begin and end on.
+    fn stream(&self) -> Option<u64> {
+        None
+    }
+
+    /// Measures plans, takes the fastest and stores it.
+    fn tune(&mut self) -> Result<TuningReport> {
+        Err(self.not_a_gpu("plans are measured"))
+    }
+
+    /// The kernels and streams in use, and where that choice comes from.
+    fn plan(&self) -> Option<(Plan, PlanSource)> {
+        None
+    }
+
     /// The device's name for the report.
     fn device(&self) -> String;
+
+    /// The error of an engine without a GPU.
+    fn not_a_gpu(&self, what: &str) -> Error {
+        let reason = format!("{what} on a GPU only; this matcher runs on {}", self.device());
+        Error::Unavailable { backend: Backend::Cuda.name(), reason }
+    }
 }
 
 /// A stereo matcher for pairs of one size. Build it once and reuse it: after the first frame of a
@@ -157,10 +192,8 @@ impl Matcher {
             Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
             Backend::Cpu => Box::new(CpuEngine::new(width, height, params, options, CpuLevel::choose()?)?),
             #[cfg(cuda)]
-            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options)?, width, height, params, options.plan)?),
-            Backend::Emulator => {
-                Box::new(GpuSgm::new(EmulatorExecutor::new(options), width, height, params, options.plan)?)
-            }
+            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options.device)?, width, height, params, options)?),
+            Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(), width, height, params, options)?),
             _ => unreachable!("refused by availability()"),
         };
         Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() })
@@ -214,15 +247,91 @@ impl Matcher {
     pub fn compute_into(&mut self, left: &GrayView<'_>, right: &GrayView<'_>, map: &mut DisparityMap) -> Result<()> {
         self.check_pair(left, right)?;
         self.check_map(map)?;
-        let start = Instant::now();
-        self.report.stages.clear();
-        self.report.backend = self.backend.name();
-        if self.report.device.is_empty() {
-            self.report.device = self.engine.device();
-        }
+        let start = self.begin();
         self.engine.compute(left, right, map, &mut self.report)?;
         self.report.total_ms = start.elapsed().as_secs_f64() * 1e3;
         Ok(())
+    }
+
+    /// Matches a pair in the memory of the matcher's GPU into a map there: 16-bit disparities as in
+    /// [`DisparityMap`], and the same bytes as [`Matcher::compute`] gives. Waits for the result.
+    ///
+    /// ```no_run
+    /// use stereo_host::{Backend, DeviceImage, DevicePair, Matcher, Options, Params};
+    /// # let (left, right, map) = (0, 0, 0);
+    /// let options = Options { backend: Backend::Cuda, ..Options::default() };
+    /// let mut matcher = Matcher::new(1920, 1080, &Params::default(), &options)?;
+    /// let image = |address| DeviceImage::dense(address, 1920);
+    /// let pair = DevicePair { left: image(left), right: image(right), bits: 8 };
+    /// // SAFETY: the three buffers are of that size, and no work on them is under way.
+    /// unsafe { matcher.compute_device(&pair, DeviceImage::dense(map, 1920 * 2))? };
+    /// # Ok::<(), stereo_host::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    /// As [`Matcher::queue_device`], until this returns.
+    ///
+    /// # Errors
+    /// As [`Matcher::queue_device`] and [`Matcher::synchronize`].
+    pub unsafe fn compute_device(&mut self, pair: &DevicePair, map: DeviceImage) -> Result<()> {
+        let start = Instant::now();
+        // SAFETY: the caller's promise.
+        unsafe { self.queue_device(pair, map)? };
+        self.synchronize()?;
+        self.report.total_ms = start.elapsed().as_secs_f64() * 1e3;
+        Ok(())
+    }
+
+    /// As [`Matcher::compute_device`], but only queues the work, on the stream that
+    /// [`Matcher::stream`] names; any number of frames may be queued, and are matched in order.
+    /// [`Matcher::synchronize`] waits for them. Speckle removal and filling run on the host: with them
+    /// this waits until they are done.
+    ///
+    /// # Safety
+    /// From the moment when the matcher's stream reaches this work until it is done, both images and
+    /// the map are in memory that the GPU can access, with as many rows as the matcher's height, and
+    /// no other work writes the images or touches the map. Work that makes or uses them is ordered
+    /// with the matcher's stream, or waited for.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] on any backend but [`Backend::Cuda`], [`Error::Image`] for a pair or map
+    /// that cannot be one; the driver's.
+    pub unsafe fn queue_device(&mut self, pair: &DevicePair, map: DeviceImage) -> Result<()> {
+        device_image::check(pair, map, self.width)?;
+        self.begin();
+        // SAFETY: the caller's promise.
+        unsafe { self.engine.queue_device(pair, map, &mut self.report) }
+    }
+
+    /// Waits for all that [`Matcher::queue_device`] has queued. The report is then about the last
+    /// frame of it.
+    ///
+    /// # Errors
+    /// A device's failure.
+    pub fn synchronize(&mut self) -> Result<()> {
+        self.engine.synchronize(&mut self.report)
+    }
+
+    /// The driver's handle (`CUstream`) of the stream on which [`Matcher::queue_device`] queues, in the
+    /// device's primary context; `None` where there is none. It is the matcher's: order work with it
+    /// by events, but do not destroy it.
+    pub fn stream(&self) -> Option<u64> {
+        self.engine.stream()
+    }
+
+    /// Measures plans on the device, for up to two seconds, takes the fastest and stores it for
+    /// [`Tuning::Auto`] and [`Tuning::Cached`], whatever was stored before.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] on any backend but [`Backend::Cuda`]; a device's failure. A cache folder
+    /// that cannot be written is a warning only, and no file in the report.
+    pub fn tune(&mut self) -> Result<TuningReport> {
+        self.engine.tune()
+    }
+
+    /// The kernels and streams in use, and where that choice comes from; `None` on the CPU.
+    pub fn plan(&self) -> Option<(Plan, PlanSource)> {
+        self.engine.plan()
     }
 
     /// What the last match did.
@@ -243,6 +352,19 @@ impl Matcher {
     /// Width and height of the images it takes.
     pub fn size(&self) -> (usize, usize) {
         (self.width, self.height)
+    }
+
+    /// Starts the report of a frame.
+    fn begin(&mut self) -> Instant {
+        let start = Instant::now();
+        self.report.stages.clear();
+        self.report.device_ms = None;
+        self.report.backend = self.backend.name();
+        (self.report.plan, self.report.plan_source) = self.engine.plan().unzip();
+        if self.report.device.is_empty() {
+            self.report.device = self.engine.device();
+        }
+        start
     }
 
     fn check_pair(&self, left: &GrayView<'_>, right: &GrayView<'_>) -> Result<()> {

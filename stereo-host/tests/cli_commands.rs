@@ -195,6 +195,56 @@ fn bench_has_the_documented_keys() {
 }
 
 #[test]
+fn the_plan_of_a_gpu_match_is_chosen_and_reported() {
+    let dir = pair(40, 24);
+    let run = "match l.png r.png -o m.pfm -d 16 --paths 4 --backend emulator --json";
+    for plan in ["", "--plan plain", "--plan cached", "--plan auto"] {
+        let report = json(dir.path(), &format!("{run} {plan}"));
+        assert_eq!((&report["plan"]["vertical"], &report["plan"]["streams"]), (&"plain".into(), &8.into()), "{plan}");
+        assert_eq!(report["plan_source"], if plan == "--plan plain" { "given" } else { "default" }, "{plan}");
+        assert!(report["device_ms"].is_null(), "the emulator's time is no device's");
+    }
+    let plain = fs::read(dir.path().join("m.pfm")).unwrap();
+    let plan = r#"{"horizontal":"plain","vertical":{"bulk":{"chunk":8,"stages":3}},"oblique":"plain","streams":2,"horizontal_first":false}"#;
+    fs::write(dir.path().join("plan.json"), format!("{plan}\n")).unwrap();
+    for flag in [plan, "@plan.json"] {
+        let report = json(dir.path(), &format!("{run} --plan {flag}"));
+        assert_eq!(report["plan"], serde_json::from_str::<Value>(plan).unwrap());
+        let stage = |name: &str| {
+            let stages = report["stages"].as_array().unwrap();
+            stages.iter().find(|stage| stage["stage"] == name).unwrap_or_else(|| panic!("{name}: {report}")).clone()
+        };
+        let (down, right) = (stage("aggregate up-to-down"), stage("aggregate left-to-right"));
+        assert_eq!((&down["chunk"], &down["stages"], &down["stream"]), (&8.into(), &3.into(), &1.into()));
+        assert!(down["variant"].as_str().unwrap().ends_with("_tma"), "{down}");
+        assert!(right["chunk"].is_null() && right["stream"] == 1, "{right}");
+        assert_eq!(stage("aggregate right-to-left")["stream"], 2);
+        assert_eq!(fs::read(dir.path().join("m.pfm")).unwrap(), plain, "no plan changes a byte");
+    }
+    let table = done(dir.path(), "bench --size 40x24 -d 16 --paths 4 --backend emulator -i 1 --plan @plan.json");
+    assert!(table.contains("_tma, chunk 8, stages 3, stream 1") && table.contains("plan (given): {"), "{table}");
+}
+
+#[test]
+fn stored_plans_are_forgotten_on_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = dir.path().join("cache");
+    let clear = || {
+        let output = stereo(dir.path(), "tune --clear").env("STEREO_CACHE_DIR", &cache).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        cli::text(&output.stderr)
+    };
+    assert!(clear().contains("0 stored plans removed"), "there is no folder yet");
+    fs::create_dir(&cache).unwrap();
+    fs::write(cache.join("plan-0123456789abcdef.json"), "damaged").unwrap();
+    fs::write(cache.join("other.json"), "{}").unwrap();
+    assert!(clear().contains("1 stored plan removed"));
+    assert_eq!(files(&cache), ["other.json"]);
+    let without_gpu = stereo(dir.path(), "tune --size 64x48 -d 16").env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    cli::one_error(&without_gpu, "tune", 1, &["backend cuda is not available here"]);
+}
+
+#[test]
 fn info_help_and_completions() {
     let here = Path::new(".");
     let info = json(here, "info --json");
@@ -203,7 +253,7 @@ fn info_help_and_completions() {
     assert_eq!(names, ["cuda", "cpu", "reference", "emulator"]);
     assert!(done(here, "info").contains("reference  available"));
     assert!(done(here, "--version").contains(env!("CARGO_PKG_VERSION")));
-    for command in ["match", "demo", "eval", "bench", "completions"] {
+    for command in ["match", "demo", "eval", "bench", "tune", "completions"] {
         assert!(done(here, &format!("{command} --help")).contains("Example"), "{command}");
     }
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

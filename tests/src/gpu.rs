@@ -5,7 +5,7 @@ use proptest::{
     sample::select,
     test_runner::{Config, TestRunner},
 };
-use stereo_host::{Backend, DisparityMap, GrayView, Matcher, Options, Params, PathKernel, Plan, Result};
+use stereo_host::{Backend, DisparityMap, GrayView, Matcher, Options, Params, PathKernel, Plan, Result, Tuning};
 
 use crate::cases::{self, Case};
 
@@ -25,9 +25,14 @@ pub fn has_cuda(test: &str) -> bool {
     }
 }
 
-/// Options that only name a backend.
+/// Options that name a backend, and plain kernels where that is a GPU: nothing is measured.
 pub fn on(backend: Backend) -> Options {
-    Options { backend, ..Options::default() }
+    with_plan(backend, Plan::PLAIN)
+}
+
+/// Options that name a backend and the plan that it uses if it is a GPU.
+pub fn with_plan(backend: Backend, plan: Plan) -> Options {
+    Options { backend, tuning: Tuning::Fixed(plan), ..Options::default() }
 }
 
 /// One match.
@@ -64,7 +69,7 @@ pub fn plan() -> impl Strategy<Value = Plan> {
 pub fn compare_random(backend: Backend, count: u32) {
     let config = Config { cases: count, failure_persistence: None, ..Config::default() };
     let check = |(case, plan): (Case, Plan)| {
-        let options = Options { plan, ..on(backend) };
+        let options = with_plan(backend, plan);
         let differing = case.with_views(|left, right| differing(&options, left, right, &case.params));
         assert_eq!(differing, 0, "pixels of {}x{}", case.width, case.height);
         Ok(())

@@ -1,12 +1,10 @@
 //! The matcher on a GPU against the reference, byte for byte: random configurations, real sizes and
 //! the eight scenes. Without a GPU every test says that it was skipped.
 
-use stereo_host::{
-    Backend, Census, GrayView, Matcher, Options, Params, PathKernel, Paths, Plan, SceneSpec, eval::SceneFiles,
-};
+use stereo_host::{Backend, Census, GrayView, Matcher, Params, PathKernel, Paths, Plan, SceneSpec, eval::SceneFiles};
 use stereo_tests::{
     data,
-    gpu::{compare_random, compute, differing, has_cuda, on},
+    gpu::{compare_random, compute, differing, has_cuda, on, with_plan},
 };
 
 /// 2,000 random small configurations, in parts that run side by side on one device.
@@ -33,7 +31,7 @@ fn compare_plan(test: &str, width: usize, height: usize, params: &Params, plan: 
     if !has_cuda(test) {
         return;
     }
-    let options = Options { plan, ..on(Backend::Cuda) };
+    let options = with_plan(Backend::Cuda, plan);
     let spec = SceneSpec { width, height, disparities: params.disparities, ..SceneSpec::default() };
     let scene = spec.render().unwrap();
     let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
@@ -134,8 +132,7 @@ fn a_matcher_is_reused_and_repeats_itself() {
     }
     let params = Params { disparities: 64, ..Params::default() };
     let scenes = [1, 2].map(|seed| SceneSpec { seed, ..SceneSpec::default() }.render().unwrap());
-    let mut matcher =
-        Matcher::new(640, 480, &params, &Options { backend: Backend::Cuda, ..Options::default() }).unwrap();
+    let mut matcher = Matcher::new(640, 480, &params, &on(Backend::Cuda)).unwrap();
     let views = |i: usize| (scenes[i].left.view().unwrap(), scenes[i].right.view().unwrap());
     let expected = [0, 1].map(|i| compute(&on(Backend::Reference), &views(i).0, &views(i).1, &params).unwrap());
     for frame in 0..40 {
@@ -161,8 +158,7 @@ fn matchers_on_many_threads() {
                 let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
                 let params = Params { disparities: 50 + seed as u32, ..Params::default() };
                 let expected = compute(&on(Backend::Reference), &left, &right, &params).unwrap();
-                let options = Options { backend: Backend::Cuda, ..Options::default() };
-                let mut matcher = Matcher::new(left.width(), left.height(), &params, &options).unwrap();
+                let mut matcher = Matcher::new(left.width(), left.height(), &params, &on(Backend::Cuda)).unwrap();
                 for _ in 0..20 {
                     assert_eq!(matcher.compute(&left, &right).unwrap(), expected, "seed {seed}");
                 }
@@ -177,8 +173,7 @@ fn too_large_is_refused_before_it_is_allocated() {
         return;
     }
     let params = Params { disparities: 1024, ..Params::default() };
-    let options = Options { backend: Backend::Cuda, ..Options::default() };
-    let text = Matcher::new(32_768, 32_768, &params, &options).err().unwrap().to_string();
+    let text = Matcher::new(32_768, 32_768, &params, &on(Backend::Cuda)).err().unwrap().to_string();
     assert!(text.contains("bytes") && text.contains("would fit"), "{text}");
 }
 

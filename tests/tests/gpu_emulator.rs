@@ -1,7 +1,7 @@
 //! The GPU pipeline in the emulator against the reference, byte for byte.
 
-use stereo_host::{Backend, Options, Params, PathKernel, Paths, Plan, SceneSpec};
-use stereo_tests::gpu::{compare_random, compute, differing, on};
+use stereo_host::{Backend, Params, PathKernel, Paths, Plan, SceneSpec};
+use stereo_tests::gpu::{compare_random, compute, differing, on, with_plan};
 
 #[test]
 fn random_configurations() {
@@ -28,7 +28,7 @@ fn every_class_of_disparities() {
         let bulk = PathKernel::Bulk { chunk: 4, stages: 3 };
         let plan = Plan { horizontal: bulk, vertical: bulk, oblique: bulk, ..Plan::PLAIN };
         for plan in [Plan::PLAIN, plan] {
-            let options = Options { plan, ..on(Backend::Emulator) };
+            let options = with_plan(Backend::Emulator, plan);
             assert_eq!(differing(&options, &left, &right, &params), 0, "D = {disparities}, {plan:?}");
         }
     }

@@ -117,6 +117,12 @@ impl Driver {
     }
 }
 
+/// The version of the installed driver package, for example `570.86.15`, where the system tells.
+pub(crate) fn driver_package() -> Option<String> {
+    let text = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
+    Some(text.trim().to_owned()).filter(|version| !version.is_empty())
+}
+
 /// The GPU `ordinal` (without one, the first) and the PTX from `source` for it.
 ///
 /// # Errors

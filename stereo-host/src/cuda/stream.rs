@@ -7,7 +7,7 @@ use super::{
     context::CudaContext,
     memory::{DeviceBuffer, DeviceCopy},
 };
-use crate::{Error, Result};
+use crate::{DeviceImage, Error, Result};
 
 /// Which streams' blocks the device starts first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -195,6 +195,54 @@ impl Stream {
         let bytes = source.len() * size_of::<T>();
         // SAFETY: both sides hold that many bytes.
         unsafe { cu!(cuMemcpyDtoDAsync_v2(target.device_ptr(), source.device_ptr(), bytes, self.raw)) }
+    }
+
+    /// Queues a copy of `height` rows of `row_bytes` within device memory.
+    ///
+    /// # Safety
+    /// Both sides hold those rows until the copy is done; no work that is not ordered with it writes
+    /// the source or touches the target.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for a pitch shorter than a row; the driver's.
+    pub unsafe fn copy_rows(
+        &self,
+        source: DeviceImage,
+        target: DeviceImage,
+        row_bytes: usize,
+        height: usize,
+    ) -> Result<()> {
+        check_len("source pitch of a device copy", source.pitch, row_bytes)?;
+        check_len("target pitch of a device copy", target.pitch, row_bytes)?;
+        if row_bytes == 0 || height == 0 {
+            return Ok(());
+        }
+        let _current = self.context.enter()?;
+        if source.pitch == row_bytes && target.pitch == row_bytes {
+            let bytes = row_bytes * height;
+            // SAFETY: the caller's promise.
+            return unsafe { cu!(cuMemcpyDtoDAsync_v2(target.address, source.address, bytes, self.raw)) };
+        }
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: std::ptr::null(),
+            srcDevice: source.address,
+            srcArray: std::ptr::null_mut(),
+            srcPitch: source.pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: target.address,
+            dstArray: std::ptr::null_mut(),
+            dstPitch: target.pitch,
+            WidthInBytes: row_bytes,
+            Height: height,
+        };
+        // SAFETY: the caller's promise. The driver reads the description before it returns.
+        unsafe { cu!(cuMemcpy2DAsync_v2(&raw const copy, self.raw)) }
     }
 
     /// Queues setting every byte of `target` to `value`.

@@ -5,7 +5,7 @@ use stereo_kernels::{
     kernel::{Args, Entry},
 };
 
-use crate::{Result, StageReport};
+use crate::{DeviceImage, Error, Result, StageReport};
 
 /// What device memory holds.
 #[cfg(cuda)]
@@ -25,6 +25,43 @@ pub(crate) struct Shape {
     pub(crate) grid: (u32, u32),
     pub(crate) block: u32,
     pub(crate) shared: u32,
+}
+
+/// What a launch is called in the report.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label {
+    stage: &'static str,
+    ring: Option<(u32, u32)>,
+}
+
+impl Label {
+    /// A stage by a kernel with a ring of bulk-copy stages: steps of a chunk, and stages.
+    pub(crate) fn with_ring(stage: &'static str, ring: Option<(u32, u32)>) -> Self {
+        Self { stage, ring }
+    }
+
+    pub(crate) fn report(self, kernel: &str, stream: usize, ms: f64) -> StageReport {
+        StageReport {
+            chunk: self.ring.map(|ring| ring.0),
+            stages: self.ring.map(|ring| ring.1),
+            stream: Some(stream),
+            ..StageReport::new(self.stage, kernel, ms)
+        }
+    }
+}
+
+impl From<&'static str> for Label {
+    fn from(stage: &'static str) -> Self {
+        Self { stage, ring: None }
+    }
+}
+
+/// What a measured plan depends on besides the work.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) device: String,
+    pub(crate) driver: String,
+    pub(crate) program: String,
 }
 
 /// The stream that a frame begins and ends on.
@@ -47,6 +84,9 @@ pub(crate) trait Executor: Send + Sized + 'static {
 
     /// The device's name for the report.
     fn device(&self) -> String;
+
+    /// What plans are measured for; `None` where time says nothing about a GPU.
+    fn identity(&self) -> Option<Identity>;
 
     /// Bytes of shared memory that a block may have where the kernels can use bulk copies; `None`
     /// where they cannot.
@@ -81,6 +121,49 @@ pub(crate) trait Executor: Send + Sized + 'static {
     /// Waits for [`MAIN`] and copies the start of `memory` to `target`.
     fn download<T: Value>(&self, memory: &mut Self::Memory<T>, target: &mut [T]) -> Result<()>;
 
+    /// Copies `height` rows of `width` elements from anywhere in device memory to the start of
+    /// `memory`, on [`MAIN`]. Only for a real device.
+    ///
+    /// # Safety
+    /// The rows are there, and nothing that is not ordered with [`MAIN`] writes them.
+    unsafe fn copy_in<T: Value>(
+        &self,
+        _rows: DeviceImage,
+        _width: usize,
+        _height: usize,
+        _memory: &mut Self::Memory<T>,
+    ) -> Result<()> {
+        Err(self.no_device_memory())
+    }
+
+    /// The way back.
+    ///
+    /// # Safety
+    /// The rows are there, and nothing that is not ordered with [`MAIN`] touches them.
+    unsafe fn copy_out<T: Value>(
+        &self,
+        _memory: &Self::Memory<T>,
+        _rows: DeviceImage,
+        _width: usize,
+        _height: usize,
+    ) -> Result<()> {
+        Err(self.no_device_memory())
+    }
+
+    /// The error of an executor without device memory that others could own.
+    fn no_device_memory(&self) -> Error {
+        let reason = "device memory is taken by the cuda backend only".to_owned();
+        Error::Unavailable { backend: "emulator", reason }
+    }
+
+    /// Waits for [`MAIN`].
+    fn synchronize(&self) -> Result<()>;
+
+    /// The driver's handle of [`MAIN`], where there is one.
+    fn main_stream(&self) -> Option<u64> {
+        None
+    }
+
     /// Queues a kernel on `stream`.
     ///
     /// # Safety
@@ -89,7 +172,7 @@ pub(crate) trait Executor: Send + Sized + 'static {
     unsafe fn launch<A: Args>(
         &self,
         stream: usize,
-        stage: &'static str,
+        label: impl Into<Label>,
         entry: Entry<A>,
         shape: Shape,
         args: A,
@@ -99,9 +182,17 @@ pub(crate) trait Executor: Send + Sized + 'static {
     fn order(&self, earlier: usize, later: usize) -> Result<()>;
 
     /// Queues what `queue` queues. Where that is faster it is recorded the first time and replayed
-    /// from `recording` after that, so it must be the same every time.
+    /// from `recording` after that, so it must be the same every time. While stages are timed nothing
+    /// is recorded.
     fn replay(&self, recording: &mut Option<Self::Recording>, queue: impl FnOnce(&Self) -> Result<()>) -> Result<()>;
 
-    /// The times of the stages since the last call, when timing is on and the work is done.
+    /// Whether [`Executor::replay`] takes the time of every launch.
+    fn time_stages(&self, on: bool);
+
+    /// Milliseconds on the device of the last [`Executor::replay`], for which it waits; `None` where
+    /// there is no such time.
+    fn frame_ms(&self) -> Result<Option<f64>>;
+
+    /// The times of the stages of the last [`Executor::replay`], when they are timed and it is done.
     fn take_stages(&self) -> Result<Vec<StageReport>>;
 }

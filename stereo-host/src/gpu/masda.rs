@@ -114,8 +114,9 @@ impl Pixel for u16 {
 }
 
 impl<E: Executor> GpuPlane<E> {
-    /// An image plane for any size; `params` were validated.
-    pub(crate) fn new(executor: E, params: &Params, masda: &MasdaParams) -> Self {
+    /// An image plane for any size; `params` were validated. `timing` measures every launch.
+    pub(crate) fn new(executor: E, params: &Params, masda: &MasdaParams, timing: bool) -> Self {
+        executor.time_stages(timing);
         Self { executor, params: params.clone(), tables: Tables::new(masda), sized: None }
     }
 
@@ -200,6 +201,7 @@ impl<E: Executor> ImagePlane for GpuPlane<E> {
             _ => unreachable!("check_pair has refused different depths"),
         }
         executor.download(&mut buffers.candidates, candidates.words_mut())?;
+        report.device_ms = executor.frame_ms()?;
         report.stages.append(&mut executor.take_stages()?);
         Ok(())
     }

@@ -8,12 +8,14 @@
 //! | `on_emulator` | the executor on the kernels' host build |
 //! | `masda` | MASDA's image plane: buffers and launches |
 //! | `plan` | which kernels and streams are used |
-//! | `sgm` | the SGM pipeline: buffers, launches, post-processing |
+//! | `sgm` | the SGM pipeline: buffers and launches |
+//! | `engine` | the matcher: frames in, maps out, the choice of a plan |
 
+pub(crate) mod engine;
 pub(crate) mod executor;
 pub(crate) mod masda;
 #[cfg(cuda)]
 pub(crate) mod on_cuda;
 pub(crate) mod on_emulator;
 pub(crate) mod plan;
-pub(crate) mod sgm;
+mod sgm;

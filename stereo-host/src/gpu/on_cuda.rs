@@ -1,18 +1,22 @@
 //! The executor on an NVIDIA GPU.
 
-use std::cell::RefCell;
+use std::{
+    cell::{Cell, RefCell},
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use stereo_kernels::{
     gpu::global::{Global, GlobalMut},
     kernel::{Args, Entry},
 };
 
-use super::executor::{Executor, FIRST_PRIORITY, MAIN, STREAMS, Shape, Value};
+use super::executor::{Executor, FIRST_PRIORITY, Identity, Label, MAIN, STREAMS, Shape, Value};
 use crate::{
-    Options, Result, StageReport,
+    DeviceImage, Result, StageReport,
     cuda::{
-        CudaContext, DeviceBuffer, Event, Graph, Kernels, LaunchConfig, PinnedBuffer, Priority, Stream, device,
-        ptx::PtxSource,
+        CudaContext, DeviceBuffer, Event, Graph, Kernels, LaunchConfig, PinnedBuffer, Priority, Stream,
+        device::{self, Driver},
+        ptx::{Ptx, PtxSource},
     },
 };
 
@@ -27,14 +31,19 @@ pub(crate) struct CudaExecutor {
     streams: Vec<Stream>,
     /// One per stream: the point up to which others wait.
     queued: Vec<Event>,
-    timing: bool,
+    /// Around the frame on [`MAIN`], and whether there was one.
+    frame: (Event, Event),
+    has_frame: Cell<bool>,
+    timing: Cell<bool>,
     timed: RefCell<Vec<Timed>>,
+    program: String,
 }
 
 /// A timed launch.
 struct Timed {
-    stage: &'static str,
+    label: Label,
     kernel: &'static str,
+    stream: usize,
     start: Event,
     end: Event,
 }
@@ -55,31 +64,55 @@ impl<T: Value> Memory<T> {
 }
 
 impl CudaExecutor {
-    /// On the GPU that `options` name.
-    pub(crate) fn new(options: &Options) -> Result<Self> {
-        let (_, ptx) = device::choose(options.device, &PtxSource::from_env())?;
-        let context = CudaContext::new(options.device)?;
+    /// On GPU `ordinal`; without one, on the first.
+    pub(crate) fn new(ordinal: Option<u32>) -> Result<Self> {
+        let (_, ptx) = device::choose(ordinal, &PtxSource::from_env())?;
+        let context = CudaContext::new(ordinal)?;
         let kernels = context.load(&ptx)?;
         let priority = |stream| if stream >= FIRST_PRIORITY { Priority::High } else { Priority::Low };
         let streams = (0..STREAMS).map(|stream| Stream::new(context, priority(stream))).collect::<Result<_>>()?;
         let queued = (0..STREAMS).map(|_| Event::new(context)).collect::<Result<_>>()?;
         let bulk = ptx.arch() >= BULK_ARCH;
-        Ok(Self { context, kernels, bulk, streams, queued, timing: options.timing, timed: RefCell::default() })
+        let frame = (Event::with_timing(context)?, Event::with_timing(context)?);
+        Ok(Self {
+            context,
+            kernels,
+            bulk,
+            streams,
+            queued,
+            frame,
+            has_frame: Cell::default(),
+            timing: Cell::default(),
+            timed: RefCell::default(),
+            program: program(&ptx),
+        })
     }
 
     fn timed_launch(
         &self,
-        stream: &Stream,
-        stage: &'static str,
+        stream: usize,
+        label: Label,
         kernel: &'static str,
         launch: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let (start, end) = (Event::with_timing(self.context)?, Event::with_timing(self.context)?);
-        stream.record(&start)?;
+        self.streams[stream].record(&start)?;
         launch()?;
-        stream.record(&end)?;
-        self.timed.borrow_mut().push(Timed { stage, kernel, start, end });
+        self.streams[stream].record(&end)?;
+        self.timed.borrow_mut().push(Timed { label, kernel, stream, start, end });
         Ok(())
+    }
+
+    /// The graph in `recording`, recorded first where there is none.
+    fn recorded<'a>(
+        &self,
+        recording: &'a mut Option<Graph>,
+        queue: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<&'a Graph> {
+        match recording {
+            Some(graph) => Ok(graph),
+            none => Ok(none.insert(self.streams[MAIN].capture(|| queue(self))?)),
+        }
     }
 }
 
@@ -89,6 +122,16 @@ impl Executor for CudaExecutor {
 
     fn device(&self) -> String {
         self.context.device().name.clone()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        let driver = Driver::get().ok()?;
+        let package = device::driver_package().map_or_else(String::new, |version| format!(", {version}"));
+        Some(Identity {
+            device: self.context.device().to_string(),
+            driver: format!("CUDA {}{package}", driver.version),
+            program: self.program.clone(),
+        })
     }
 
     fn bulk_shared_memory(&self) -> Option<u32> {
@@ -149,10 +192,42 @@ impl Executor for CudaExecutor {
         Ok(())
     }
 
+    unsafe fn copy_in<T: Value>(
+        &self,
+        rows: DeviceImage,
+        width: usize,
+        height: usize,
+        memory: &mut Memory<T>,
+    ) -> Result<()> {
+        let to = DeviceImage::dense(memory.device.device_ptr(), width * size_of::<T>());
+        // SAFETY: the memory holds `width * height` elements; the caller answers for the rows.
+        unsafe { self.streams[MAIN].copy_rows(rows, to, to.pitch, height) }
+    }
+
+    unsafe fn copy_out<T: Value>(
+        &self,
+        memory: &Memory<T>,
+        rows: DeviceImage,
+        width: usize,
+        height: usize,
+    ) -> Result<()> {
+        let from = DeviceImage::dense(memory.device.device_ptr(), width * size_of::<T>());
+        // SAFETY: as for `copy_in`.
+        unsafe { self.streams[MAIN].copy_rows(from, rows, from.pitch, height) }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.streams[MAIN].synchronize()
+    }
+
+    fn main_stream(&self) -> Option<u64> {
+        Some(self.streams[MAIN].raw() as u64)
+    }
+
     unsafe fn launch<A: Args>(
         &self,
         stream: usize,
-        stage: &'static str,
+        label: impl Into<Label>,
         entry: Entry<A>,
         shape: Shape,
         args: A,
@@ -162,10 +237,9 @@ impl Executor for CudaExecutor {
         args.parameters(&mut |parameter| parameters.push(parameter));
         let config =
             LaunchConfig { grid: [shape.grid.0, shape.grid.1, 1], block: [shape.block, 1, 1], shared: shape.shared };
-        let stream = &self.streams[stream];
         // SAFETY: the parameters are those of the entry, by `Args`; the caller answers for the memory.
-        let launch = || unsafe { kernel.launch(stream, config, &parameters) };
-        if self.timing { self.timed_launch(stream, stage, entry.name, launch) } else { launch() }
+        let launch = || unsafe { kernel.launch(&self.streams[stream], config, &parameters) };
+        if self.timing.get() { self.timed_launch(stream, label.into(), entry.name, launch) } else { launch() }
     }
 
     fn order(&self, earlier: usize, later: usize) -> Result<()> {
@@ -174,25 +248,49 @@ impl Executor for CudaExecutor {
     }
 
     fn replay(&self, recording: &mut Option<Graph>, queue: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
-        if self.timing {
-            return queue(self);
-        }
         let main = &self.streams[MAIN];
-        let graph = match recording {
-            Some(graph) => graph,
-            none => none.insert(main.capture(|| queue(self))?),
-        };
-        // SAFETY: the graph's memory belongs to the pipeline that owns the recording.
-        unsafe { main.launch(graph) }
+        if self.timing.get() {
+            self.timed.borrow_mut().clear();
+            main.record(&self.frame.0)?;
+            queue(self)?;
+        } else {
+            // Recorded first: the time of a frame has none of it.
+            let graph = self.recorded(recording, queue)?;
+            main.record(&self.frame.0)?;
+            // SAFETY: the graph's memory belongs to the pipeline that owns the recording.
+            unsafe { main.launch(graph) }?;
+        }
+        main.record(&self.frame.1)?;
+        self.has_frame.set(true);
+        Ok(())
+    }
+
+    fn time_stages(&self, on: bool) {
+        self.timing.set(on);
+    }
+
+    fn frame_ms(&self) -> Result<Option<f64>> {
+        if !self.has_frame.get() {
+            return Ok(None);
+        }
+        self.frame.1.synchronize()?;
+        Ok(Some(self.frame.1.ms_since(&self.frame.0)?.into()))
     }
 
     fn take_stages(&self) -> Result<Vec<StageReport>> {
         let timed = std::mem::take(&mut *self.timed.borrow_mut());
         timed
             .into_iter()
-            .map(|Timed { stage, kernel, start, end }| {
-                Ok(StageReport { stage, variant: kernel.to_owned(), ms: end.ms_since(&start)?.into() })
+            .map(|Timed { label, kernel, stream, start, end }| {
+                Ok(label.report(kernel, stream, end.ms_since(&start)?.into()))
             })
             .collect()
     }
+}
+
+/// The version of this program and a digest of its device code.
+fn program(ptx: &Ptx) -> String {
+    let mut digest = DefaultHasher::new();
+    ptx.text().hash(&mut digest);
+    format!("{} sm_{} {:016x}", env!("CARGO_PKG_VERSION"), ptx.arch(), digest.finish())
 }

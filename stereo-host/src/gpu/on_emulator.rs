@@ -14,8 +14,8 @@ use stereo_kernels::{
     kernel::{Args, Entry},
 };
 
-use super::executor::{Executor, Shape, Value};
-use crate::{Error, Options, Result, StageReport};
+use super::executor::{Executor, Identity, Label, Shape, Value};
+use crate::{Error, Result, StageReport};
 
 /// The most bytes of device memory that an emulated matcher may have: it keeps several bytes of
 /// shadow for each, and takes minutes where a GPU takes milliseconds.
@@ -26,15 +26,15 @@ const SHARED_MEMORY: u32 = 227 << 10;
 
 /// Runs launches one after another, in the order in which they are queued.
 pub(crate) struct EmulatorExecutor {
-    timing: bool,
+    timing: Cell<bool>,
     launches: Cell<u64>,
     stages: RefCell<Vec<StageReport>>,
 }
 
 impl EmulatorExecutor {
     /// Always possible.
-    pub(crate) fn new(options: &Options) -> Self {
-        Self { timing: options.timing, launches: Cell::default(), stages: RefCell::default() }
+    pub(crate) fn new() -> Self {
+        Self { timing: Cell::default(), launches: Cell::default(), stages: RefCell::default() }
     }
 }
 
@@ -44,6 +44,10 @@ impl Executor for EmulatorExecutor {
 
     fn device(&self) -> String {
         "emulated GPU, checked".to_owned()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        None
     }
 
     fn bulk_shared_memory(&self) -> Option<u32> {
@@ -99,8 +103,8 @@ impl Executor for EmulatorExecutor {
 
     unsafe fn launch<A: Args>(
         &self,
-        _stream: usize,
-        stage: &'static str,
+        stream: usize,
+        label: impl Into<Label>,
         entry: Entry<A>,
         shape: Shape,
         args: A,
@@ -117,9 +121,9 @@ impl Executor for EmulatorExecutor {
             ..Launch::default()
         };
         emulator::launch(entry, args, launch).map_err(|fault| Error::Emulator(fault.to_string()))?;
-        if self.timing {
+        if self.timing.get() {
             let ms = start.elapsed().as_secs_f64() * 1e3;
-            self.stages.borrow_mut().push(StageReport { stage, variant: entry.name.to_owned(), ms });
+            self.stages.borrow_mut().push(label.into().report(entry.name, stream, ms));
         }
         Ok(())
     }
@@ -130,6 +134,18 @@ impl Executor for EmulatorExecutor {
 
     fn replay(&self, _recording: &mut Option<()>, queue: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         queue(self)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn time_stages(&self, on: bool) {
+        self.timing.set(on);
+    }
+
+    fn frame_ms(&self) -> Result<Option<f64>> {
+        Ok(None)
     }
 
     fn take_stages(&self) -> Result<Vec<StageReport>> {

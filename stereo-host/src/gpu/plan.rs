@@ -1,5 +1,7 @@
 //! Which kernels and streams a match on a GPU uses. No plan changes a byte of the result.
 
+use std::{fmt, str::FromStr};
+
 use serde::{Deserialize, Serialize};
 use stereo_kernels::aggregate::bulk;
 
@@ -100,5 +102,25 @@ impl Plan {
 impl Default for Plan {
     fn default() -> Self {
         Self::PLAIN
+    }
+}
+
+impl fmt::Display for Plan {
+    /// One line of JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl FromStr for Plan {
+    type Err = Error;
+
+    /// Reads JSON and checks the plan.
+    fn from_str(json: &str) -> Result<Self> {
+        let plan: Self = serde_json::from_str(json).map_err(|error| {
+            Error::parameter("plan", json.trim(), format!("auto, cached, plain or a plan as JSON ({error})"))
+        })?;
+        plan.validate()?;
+        Ok(plan)
     }
 }

@@ -1,4 +1,4 @@
-//! SGM as a sequence of kernel launches.
+//! SGM as a sequence of kernel launches, and the memory that it needs.
 
 use stereo_kernels::{
     aggregate::{
@@ -17,15 +17,10 @@ use stereo_kernels::{
 };
 
 use super::{
-    executor::{Executor, FIRST_PRIORITY, MAIN, Shape, Value},
+    executor::{Executor, FIRST_PRIORITY, Label, MAIN, Shape, Value},
     plan::{PathKernel, Plan},
 };
-use crate::{
-    Census as CensusKind, Compat, Direction, DisparityMap, Error, GrayView, Params, Paths, Pixels, Report, Result,
-    SUBPIXEL_BITS, StageReport,
-    matcher::Engine,
-    reference::{self, stage},
-};
+use crate::{Census as CensusKind, Compat, Direction, Error, Params, Paths, Result, SUBPIXEL_BITS, reference::stage};
 
 /// The stage that makes the images of `P2`; the reference computes them inside the aggregation.
 const PENALTY_STAGE: &str = "penalty";
@@ -33,28 +28,18 @@ const PENALTY_STAGE: &str = "penalty";
 /// Threads per block of the path aggregation: small blocks spread evenly over the multiprocessors.
 const AGGREGATE_BLOCK: u32 = 64;
 
-/// The SGM matcher on an executor.
-pub(crate) struct GpuSgm<E: Executor> {
-    executor: E,
-    params: Params,
-    plan: Plan,
-    size: Size,
-    buffers: Buffers<E>,
-    images8: Option<Images<E, u8>>,
-    images16: Option<Images<E, u16>>,
-}
-
 /// What the launches are made for.
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    width: u32,
-    height: u32,
-    padded: u32,
+pub(super) struct Size {
+    pub(super) width: u32,
+    pub(super) height: u32,
+    /// Disparities of a pixel in a volume.
+    pub(super) padded: u32,
     lanes: u32,
 }
 
 impl Size {
-    fn new(width: usize, height: usize, params: &Params) -> Self {
+    pub(super) fn new(width: usize, height: usize, params: &Params) -> Self {
         let padded = layout::padded(params.disparities);
         // Sides are at most `MAX_SIDE`.
         Self { width: width as u32, height: height as u32, padded, lanes: layout::lanes(padded) }
@@ -79,13 +64,21 @@ impl Size {
 }
 
 /// The images of one depth, and the launches recorded for them.
-struct Images<E: Executor, T: Value> {
-    left: E::Memory<T>,
-    right: E::Memory<T>,
-    recording: Option<E::Recording>,
+pub(super) struct Images<E: Executor, T: Value> {
+    pub(super) left: E::Memory<T>,
+    pub(super) right: E::Memory<T>,
+    pub(super) recording: Option<E::Recording>,
 }
 
-struct Buffers<E: Executor> {
+impl<E: Executor, T: Value> Images<E, T> {
+    pub(super) fn new(executor: &E, size: Size) -> Result<Self> {
+        let allocate = || executor.allocate(size.pixels());
+        Ok(Self { left: allocate()?, right: allocate()?, recording: None })
+    }
+}
+
+/// What a frame needs besides its images.
+pub(super) struct Buffers<E: Executor> {
     descriptors_left: E::Memory<u64>,
     descriptors_right: E::Memory<u64>,
     matching: E::Memory<u8>,
@@ -96,7 +89,32 @@ struct Buffers<E: Executor> {
     left_median: E::Memory<u16>,
     right: E::Memory<u32>,
     right_median: E::Memory<u16>,
-    disparities: E::Memory<i16>,
+    pub(super) disparities: E::Memory<i16>,
+}
+
+impl<E: Executor> Buffers<E> {
+    /// Allocated when all of it fits.
+    pub(super) fn new(executor: &E, size: Size, params: &Params) -> Result<Self> {
+        let (width, height) = (size.width as usize, size.height as usize);
+        executor.check_memory(&memory_needs(size, params.paths), |free| advice(width, height, params, free))?;
+        let pixels = size.pixels();
+        let thresholds = thresholds(params.uniqueness);
+        let mut buffers = Self {
+            descriptors_left: executor.allocate(pixels)?,
+            descriptors_right: executor.allocate(pixels)?,
+            matching: executor.allocate(size.volume())?,
+            penalties: executor.allocate(axes(params.paths) * size.penalty_image())?,
+            path_costs: executor.allocate(params.paths.count() * size.volume())?,
+            thresholds: executor.allocate(thresholds.len())?,
+            left: executor.allocate(pixels)?,
+            left_median: executor.allocate(pixels)?,
+            right: executor.allocate(pixels)?,
+            right_median: executor.allocate(pixels)?,
+            disparities: executor.allocate(pixels)?,
+        };
+        executor.upload(&thresholds, thresholds.len(), thresholds.len(), 1, &mut buffers.thresholds)?;
+        Ok(buffers)
+    }
 }
 
 /// The device memory of a matcher, as name and bytes; images counted at 16 bits.
@@ -118,8 +136,20 @@ fn total_need(width: usize, height: usize, params: &Params) -> u64 {
     memory_needs(Size::new(width, height, params), params.paths).iter().map(|(_, bytes)| bytes).sum()
 }
 
+/// Whether every chunk of `plan` is as long as it says: long ones are cut where a lane cannot load
+/// their penalties at a time.
+pub(super) fn runs_as_written(size: Size, plan: Plan) -> bool {
+    let groups = [(true, plan.horizontal), (false, plan.vertical), (false, plan.oblique)];
+    groups.into_iter().all(|(horizontal, kernel)| match kernel {
+        PathKernel::Plain => true,
+        PathKernel::Bulk { chunk, .. } => {
+            PathKernel::step_bits(chunk) <= bulk::max_step_bits(aggregate::lanes(horizontal, size.padded))
+        }
+    })
+}
+
 /// Refuses a plan that the machine cannot run.
-fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> Result<()> {
+pub(super) fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> Result<()> {
     plan.validate()?;
     for (horizontal, kernel) in [(true, plan.horizontal), (false, plan.vertical), (false, plan.oblique)] {
         let PathKernel::Bulk { chunk, stages } = kernel else { continue };
@@ -169,7 +199,7 @@ fn axes(paths: Paths) -> usize {
 }
 
 /// A pixel type with the kernels that read it.
-trait Pixel: Value + Into<u32> {
+pub(super) trait Pixel: Value + Into<u32> {
     fn census(kind: CensusKind) -> Entry<Census<Self>>;
     const PENALTY: Entry<Penalty<Self>>;
     const CONSISTENCY: Entry<Consistency<Self>>;
@@ -199,110 +229,18 @@ impl Pixel for u16 {
     const CONSISTENCY: Entry<Consistency<Self>> = consistency::consistency_u16;
 }
 
-impl<E: Executor> GpuSgm<E> {
-    /// A matcher for a size; `params` were validated.
-    pub(crate) fn new(executor: E, width: usize, height: usize, params: &Params, plan: Plan) -> Result<Self> {
-        let size = Size::new(width, height, params);
-        check_plan(&executor, size, plan)?;
-        executor.check_memory(&memory_needs(size, params.paths), |free| advice(width, height, params, free))?;
-        let pixels = size.pixels();
-        let thresholds = thresholds(params.uniqueness);
-        let mut buffers = Buffers {
-            descriptors_left: executor.allocate(pixels)?,
-            descriptors_right: executor.allocate(pixels)?,
-            matching: executor.allocate(size.volume())?,
-            penalties: executor.allocate(axes(params.paths) * size.penalty_image())?,
-            path_costs: executor.allocate(params.paths.count() * size.volume())?,
-            thresholds: executor.allocate(thresholds.len())?,
-            left: executor.allocate(pixels)?,
-            left_median: executor.allocate(pixels)?,
-            right: executor.allocate(pixels)?,
-            right_median: executor.allocate(pixels)?,
-            disparities: executor.allocate(pixels)?,
-        };
-        executor.upload(&thresholds, thresholds.len(), thresholds.len(), 1, &mut buffers.thresholds)?;
-        Ok(Self { executor, params: params.clone(), plan, size, buffers, images8: None, images16: None })
-    }
-
-    /// Uploads a pair and queues its match.
-    fn run<T: Pixel>(
-        (executor, buffers): (&E, &Buffers<E>),
-        (params, plan, size): (&Params, Plan, Size),
-        slot: &mut Option<Images<E, T>>,
-        (left, right): (&[T], &[T]),
-        (left_stride, right_stride): (usize, usize),
-    ) -> Result<()> {
-        let images = match slot {
-            Some(images) => images,
-            None => slot.insert(Images {
-                left: executor.allocate(size.pixels())?,
-                right: executor.allocate(size.pixels())?,
-                recording: None,
-            }),
-        };
-        let (width, height) = (size.width as usize, size.height as usize);
-        executor.upload(left, left_stride, width, height, &mut images.left)?;
-        executor.upload(right, right_stride, width, height, &mut images.right)?;
-        let Images { left, right, recording } = images;
-        executor
-            .replay(recording, |executor| Launches { executor, params, plan, size, buffers }.queue::<T>(left, right))
-    }
-
-    fn post_process(&self, map: &mut DisparityMap, stages: &mut Vec<StageReport>) {
-        let width = self.size.width as usize;
-        let mut report = Report::default();
-        if let Some(speckle) = self.params.speckle {
-            report.time(stage::SPECKLE, "cpu", || {
-                reference::remove_speckles(map.values_mut(), width, speckle, &self.params);
-            });
-        }
-        if self.params.fill {
-            report.time(stage::FILL, "cpu", || reference::fill(map.values_mut(), width, &self.params));
-        }
-        stages.append(&mut report.stages);
-    }
-}
-
-impl<E: Executor> Engine for GpuSgm<E> {
-    fn compute(
-        &mut self,
-        left: &GrayView<'_>,
-        right: &GrayView<'_>,
-        map: &mut DisparityMap,
-        report: &mut Report,
-    ) -> Result<()> {
-        let Self { executor, params, plan, size, buffers, images8, images16 } = self;
-        let (machine, what) = ((&*executor, &*buffers), (&*params, *plan, *size));
-        let strides = (left.stride(), right.stride());
-        match (left.pixels(), right.pixels()) {
-            (Pixels::U8(l), Pixels::U8(r)) => Self::run(machine, what, images8, (l, r), strides)?,
-            (Pixels::U16(l), Pixels::U16(r)) => Self::run(machine, what, images16, (l, r), strides)?,
-            _ => unreachable!("the matcher has checked that both have the same depth"),
-        }
-        executor.download(&mut buffers.disparities, map.values_mut())?;
-        let mut stages = executor.take_stages()?;
-        self.post_process(map, &mut stages);
-        report.stages.append(&mut stages);
-        Ok(())
-    }
-
-    fn device(&self) -> String {
-        self.executor.device()
-    }
-}
-
 /// The launches of one frame.
-struct Launches<'a, E: Executor> {
-    executor: &'a E,
-    params: &'a Params,
-    plan: Plan,
-    size: Size,
-    buffers: &'a Buffers<E>,
+pub(super) struct Launches<'a, E: Executor> {
+    pub(super) executor: &'a E,
+    pub(super) params: &'a Params,
+    pub(super) plan: Plan,
+    pub(super) size: Size,
+    pub(super) buffers: &'a Buffers<E>,
 }
 
 impl<E: Executor> Launches<'_, E> {
     /// Queues everything from the images to the map.
-    fn queue<T: Pixel>(&self, left: &E::Memory<T>, right: &E::Memory<T>) -> Result<()> {
+    pub(super) fn queue<T: Pixel>(&self, left: &E::Memory<T>, right: &E::Memory<T>) -> Result<()> {
         let Self { executor, params, buffers, .. } = *self;
         let (second, third) = (MAIN + 1, MAIN + 2);
         executor.order(MAIN, second)?;
@@ -403,6 +341,7 @@ impl<E: Executor> Launches<'_, E> {
         let penalties = self.direction_penalties(dx, dy);
         let path_costs = E::view_mut(&self.buffers.path_costs, index * self.size.volume());
         let p1 = packed::splat(self.params.p1.into());
+        let label = |ring| Label::with_ring(direction.stage(), ring);
         match self.plan.kernel(direction) {
             PathKernel::Plain => {
                 let blocks = (paths * lanes).div_ceil(AGGREGATE_BLOCK);
@@ -411,7 +350,7 @@ impl<E: Executor> Launches<'_, E> {
                 let entry = aggregate::plain((dx, dy), padded);
                 // SAFETY: both volumes hold `width * height * padded` bytes; the penalties' tail is as
                 // long as the backward directions look ahead.
-                unsafe { self.executor.launch(stream, direction.stage(), entry, shape, args) }
+                unsafe { self.executor.launch(stream, label(None), entry, shape, args) }
             }
             PathKernel::Bulk { chunk, stages } => {
                 let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
@@ -424,7 +363,7 @@ impl<E: Executor> Launches<'_, E> {
                     AggregateBulk { matching, penalties, path_costs, width, height, p1, step_bits, stages, lanes };
                 let entry = bulk::entry((dx, dy), padded);
                 // SAFETY: as above; device memory is aligned to more than 16 bytes.
-                unsafe { self.executor.launch(stream, direction.stage(), entry, shape, args) }
+                unsafe { self.executor.launch(stream, label(Some((1 << step_bits, stages))), entry, shape, args) }
             }
         }
     }

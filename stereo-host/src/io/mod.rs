@@ -31,6 +31,15 @@ pub fn save_image(path: &Path, image: &image::DynamicImage) -> Result<()> {
     atomic::write(path, |file| image.write_to(file, format).map_err(|e| image_error(path, e)))
 }
 
+/// Writes a text file.
+///
+/// # Errors
+/// [`Error::File`] or [`Error::Format`] when that is not possible there.
+pub fn save_text(path: &Path, text: &str) -> Result<()> {
+    use std::io::Write;
+    atomic::write(path, |file| file.write_all(text.as_bytes()).map_err(|e| write_error(path, e)))
+}
+
 /// Refuses a picture's name whose extension names no format that [`save_image`] writes.
 ///
 /// # Errors

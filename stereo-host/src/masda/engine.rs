@@ -57,8 +57,8 @@ pub fn image_plane(params: &Params, options: &Options) -> Result<Box<dyn ImagePl
     Ok(match resolve_backend(options.backend)? {
         Backend::Reference => Box::new(ReferencePlane::new(params, &masda, options)),
         #[cfg(cuda)]
-        Backend::Cuda => Box::new(GpuPlane::new(CudaExecutor::new(options)?, params, &masda)),
-        Backend::Emulator => Box::new(GpuPlane::new(EmulatorExecutor::new(options), params, &masda)),
+        Backend::Cuda => Box::new(GpuPlane::new(CudaExecutor::new(options.device)?, params, &masda, options.timing)),
+        Backend::Emulator => Box::new(GpuPlane::new(EmulatorExecutor::new(), params, &masda, options.timing)),
         _ => Box::new(CpuPlane::new(params, &masda, options)?),
     })
 }

@@ -8,8 +8,8 @@ use clap::{
 };
 use serde::de::DeserializeOwned;
 use stereo_host::{
-    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, Plan, Scene, Speckle, io::Encoding,
-    pipeline::PipelineOptions,
+    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, Scene, Speckle, Tuning,
+    io::Encoding, pipeline::PipelineOptions,
 };
 
 use crate::frames::{FrameLayout, PixelFormat};
@@ -34,6 +34,7 @@ Examples:
   stereo match left.png right.png -o map.pfm --fill     a map of float disparities without holes
   stereo eval --data ../shared/data/middlebury          scores against ground truth
   stereo bench --size 1280x720 --disparities 128        how fast it is here
+  stereo tune --size 1280x720 --disparities 128         which GPU kernels are fastest for it
   stereo info                                           what can run here, and why not the rest
 
 Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.";
@@ -50,6 +51,8 @@ pub enum Command {
     Bench(BenchCommand),
     /// Match a sequence of pairs, several frames in flight
     Stream(StreamCommand),
+    /// Measure which kernels and streams are fastest on this GPU
+    Tune(TuneCommand),
     /// Show the version, the CPU's features and the backends
     Info(InfoCommand),
     /// Print a completion script for a shell
@@ -166,6 +169,7 @@ pub struct EvalCommand {
 #[command(after_help = "\
 Examples:
   stereo bench --size 1920x1080 --disparities 128 --paths 8 --iterations 50
+  stereo bench --size 1920x1080 --disparities 128 --backend cuda --plan plain
   stereo bench --size 640x480 --disparities 64 --backend cpu --threads 1 --json")]
 pub struct BenchCommand {
     /// The images' size
@@ -240,6 +244,40 @@ pub struct StreamCommand {
     /// Write the result for machines instead of the text
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every match with `--plan auto` or `cached` then uses the result for this size, until the GPU, its driver or this
+program changes. STEREO_CACHE_DIR names another folder for the results than the user's cache folder.
+
+Examples:
+  stereo tune --size 1920x1080 -d 128
+  stereo tune --size 1280x720 -d 64 --paths 4 --pin plan.json
+  stereo match left.png right.png -o map.pfm --plan @plan.json
+  stereo tune --clear")]
+pub struct TuneCommand {
+    /// The images' size
+    #[arg(long, value_name = "WxH", default_value_t = Size { width: 1920, height: 1080 })]
+    pub size: Size,
+    /// Disparities to search, 1 to 1024 [default: 128]
+    #[arg(short, long, value_name = "D")]
+    pub disparities: Option<u32>,
+    /// Path directions [default: 8]
+    #[arg(long, value_name = "N", value_parser = named::<Paths>(["4", "8"]))]
+    pub paths: Option<Paths>,
+    /// Which GPU, by the driver's number [default: the first]
+    #[arg(long, value_name = "N")]
+    pub device: Option<u32>,
+    /// Also write the plan to a file, for `--plan @FILE`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub pin: Option<PathBuf>,
+    /// Write everything for machines
+    #[arg(long)]
+    pub json: bool,
+    /// Forget every result instead of measuring
+    #[arg(long, exclusive = true)]
+    pub clear: bool,
 }
 
 #[derive(Debug, Args)]
@@ -411,26 +449,38 @@ pub struct RunArgs {
     /// Which GPU, by the driver's number [default: the first]
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
-    /// Kernels and streams on a GPU: plain, or JSON as `stereo tune` prints it
-    #[arg(long, value_name = "PLAN", default_value = "plain", value_parser = parse_plan)]
-    pub plan: Plan,
+    /// Kernels and streams on a GPU: auto (the fastest, measured once and remembered), cached (the one
+    /// remembered, else plain), plain, or JSON as `stereo tune` prints it, or @FILE with that
+    /// [default: auto for bench and stream, else cached]
+    #[arg(long, value_name = "PLAN", value_parser = parse_plan)]
+    pub plan: Option<Tuning>,
     /// Measure and show every stage
     #[arg(long)]
     pub timing: bool,
 }
 
-fn parse_plan(text: &str) -> Result<Plan, String> {
-    let plan = match text {
-        "plain" => Plan::PLAIN,
-        json => serde_json::from_str(json).map_err(|error| error.to_string())?,
+fn parse_plan(text: &str) -> Result<Tuning, String> {
+    let tuning = match text.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file).map_err(|error| format!("{file}: cannot read: {error}"))?.parse(),
+        None => text.parse(),
     };
-    plan.validate().map_err(|error| error.to_string())?;
-    Ok(plan)
+    tuning.map_err(|error: Error| error.to_string())
 }
 
 impl RunArgs {
+    /// For a command that matches once per matcher: measuring plans would take longer than it gains.
     pub fn to_options(&self, timing: bool) -> Options {
-        Options { backend: self.backend, threads: self.threads, device: self.device, plan: self.plan, timing }
+        self.with_tuning(timing, Tuning::Cached)
+    }
+
+    /// As [`RunArgs::to_options`], for a command that uses its matcher for many frames.
+    pub fn to_options_for_many(&self, timing: bool) -> Options {
+        self.with_tuning(timing, Tuning::Auto)
+    }
+
+    fn with_tuning(&self, timing: bool, usual: Tuning) -> Options {
+        let tuning = self.plan.unwrap_or(usual);
+        Options { backend: self.backend, threads: self.threads, device: self.device, tuning, timing }
     }
 }
 

@@ -10,6 +10,7 @@ mod interrupt;
 mod match_;
 mod output;
 mod stream;
+mod tune;
 
 use std::{io::ErrorKind, process::ExitCode};
 
@@ -47,6 +48,7 @@ fn run(command: Command) -> Result<()> {
         Command::Eval(args) => eval::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Stream(args) => stream::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

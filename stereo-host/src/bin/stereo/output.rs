@@ -54,11 +54,16 @@ pub fn print_json(report: &impl Serialize) -> Result<()> {
 
 /// The stages and their times as a table.
 pub fn stage_table(report: &Report) -> String {
+    const LONGEST_SUM: usize = "on the device".len();
     let width = |of: fn(&StageReport) -> usize| report.stages.iter().map(of).max().unwrap_or(0);
-    let (stage, variant) = (width(|s| s.stage.chars().count()), width(|s| s.variant.chars().count()));
+    let (stage, variant) =
+        (width(|s| s.stage.chars().count()).max(LONGEST_SUM), width(|s| s.describe().chars().count()));
     let mut table = String::new();
     for s in &report.stages {
-        table += &format!("{:stage$}  {:variant$}  {:9.3} ms\n", s.stage, s.variant, s.ms);
+        table += &format!("{:stage$}  {:variant$}  {:9.3} ms\n", s.stage, s.describe(), s.ms);
+    }
+    if let Some(ms) = report.device_ms {
+        table += &format!("{:stage$}  {:variant$}  {ms:9.3} ms\n", "on the device", "");
     }
     table + &format!("{:stage$}  {:variant$}  {:9.3} ms\n", "total", "", report.total_ms)
 }

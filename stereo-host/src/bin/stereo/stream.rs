@@ -50,7 +50,7 @@ pub fn run(args: &StreamCommand) -> Result<()> {
     })?;
     let (width, height) = first.0.size();
     let options = PipelineOptions { depth: args.depth, latest_only: args.latest, pin_solver: args.pin };
-    let pipeline = Pipeline::new(width, height, &params, &args.run.to_options(args.run.timing), &options)?;
+    let pipeline = Pipeline::new(width, height, &params, &args.run.to_options_for_many(args.run.timing), &options)?;
     tracing::debug!("{params:?}");
 
     let bar = match count {
