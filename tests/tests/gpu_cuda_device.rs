@@ -123,7 +123,9 @@ fn many_queued_frames_are_matched_in_order() {
     let params = Params { disparities: 64, ..Params::default() };
     let mut matcher = Matcher::new(WIDTH, HEIGHT, &params, &on(Backend::Cuda)).unwrap();
     assert!(matcher.stream().is_some());
-    let view = |p| stereo_host::GrayView::from_u8(p, WIDTH, HEIGHT).unwrap();
+    fn view(p: &[u8]) -> stereo_host::GrayView<'_> {
+        stereo_host::GrayView::from_u8(p, WIDTH, HEIGHT).unwrap()
+    }
     let frames: Vec<_> = (0..8)
         .map(|seed| {
             let (left, right) = scene(seed);
