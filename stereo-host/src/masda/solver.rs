@@ -208,9 +208,9 @@ impl Arena {
         self.first.clear();
         self.first.resize(width + 1, 0);
         for (keys, pair) in self.keys.iter().zip(&self.pairs) {
-            for e in 0..2 {
-                let first = &mut self.first[pair.j[e] as usize];
-                *first = keys[e].max(*first);
+            for (&key, &j) in keys.iter().zip(&pair.j) {
+                let first = &mut self.first[j as usize];
+                *first = key.max(*first);
             }
         }
 
@@ -228,9 +228,9 @@ impl Arena {
 
         self.open.clear();
         for (keys, pair) in self.keys.iter().zip(&self.pairs) {
-            for e in 0..2 {
-                if keys[e] != 0 && !self.taken[pair.j[e] as usize] {
-                    self.open.push((keys[e], pair.j[e]));
+            for (&key, &j) in keys.iter().zip(&pair.j) {
+                if key != 0 && !self.taken[j as usize] {
+                    self.open.push((key, j));
                 }
             }
         }

@@ -116,7 +116,7 @@ pub fn merge(a: [i32; CANDIDATES], b: [i32; CANDIDATES]) -> [i32; CANDIDATES] {
 fn subpixel_offset(below: i32, here: i32, above: i32) -> i32 {
     let (n, q) = (above - below, 2 * here - above - below);
     let divisor = if q > 0 { 2 * q } else { 1 };
-    let offset = ((n * 16 + q) / divisor).max(-8).min(8);
+    let offset = ((n * 16 + q) / divisor).clamp(-8, 8);
     if q > 0 { offset } else { 0 }
 }
 
