@@ -33,7 +33,7 @@ crate::kernels! {
         /// The vertical coefficients from the second row on, see [`coefficients`](super::coefficients).
         coefficients: Global<i16>,
         /// The best two of every pixel, `[y][x][2]`: score in the low 16 bits, then `d`, then the sub-pixel offset in
-        /// 1/16 pixel, signed, in 8 bits each; [`NONE`](NONE) where there is none.
+        /// 1/16 pixel, signed, in 8 bits each; [`NONE`] where there is none.
         candidates: GlobalMut<u32>,
         /// Pixels in a row.
         width: u32,
