@@ -132,11 +132,11 @@ impl Default for MasdaParams {
     fn default() -> Self {
         Self {
             w_c: 0.8,
-            lambda_c: 8.0,
-            lambda_a: 16.0,
-            sigma_s: 10.0,
+            lambda_c: 25.0,
+            lambda_a: 20.0,
+            sigma_s: 7.0,
             sigma_r: 20.0,
-            theta: 4000,
+            theta: 9000,
             margin: 300,
             iterations: 2,
         }

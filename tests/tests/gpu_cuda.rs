@@ -201,6 +201,14 @@ fn sanitize_bulk_copies() {
 }
 
 #[test]
+fn sanitize_masda() {
+    for disparities in [20, 50, 90, 128, 150, 180, 220, 256] {
+        let params = Params { disparities, min_disparity: -2, ..Params::masda() };
+        compare_plan("sanitize_masda", 37, 11, &params, Plan::PLAIN);
+    }
+}
+
+#[test]
 fn sanitize_sixteen_bits() {
     if !has_cuda("sanitize_sixteen_bits") {
         return;
@@ -212,4 +220,5 @@ fn sanitize_sixteen_bits() {
         let params = Params { census, disparities: 20, mask_zero: true, ..Params::default() };
         assert_eq!(differing(&on(Backend::Cuda), &view, &view, &params), 0, "{census:?}");
     }
+    assert_eq!(differing(&on(Backend::Cuda), &view, &view, &Params { disparities: 20, ..Params::masda() }), 0);
 }

@@ -3,7 +3,7 @@
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use stereo_host::{
-    Backend, DeviceImage, DevicePair, Error, GrayView, Matcher, Options, Params, SceneSpec, Speckle,
+    Backend, DeviceImage, DevicePair, Error, Matcher, Options, Params, SceneSpec, Speckle,
     cuda::{CudaContext, DeviceBuffer, DeviceCopy, Priority, Stream},
     io::Gray,
 };
@@ -55,10 +55,6 @@ fn scene(seed: u64) -> (Vec<u8>, Vec<u8>) {
 const WIDTH: usize = 333;
 const HEIGHT: usize = 201;
 
-fn view(pixels: &[u8]) -> GrayView<'_> {
-    GrayView::from_u8(pixels, WIDTH, HEIGHT).unwrap()
-}
-
 fn widen(pixels: &[u8]) -> Vec<u16> {
     pixels.iter().map(|&v| u16::from(v) * 257).collect()
 }
@@ -78,6 +74,7 @@ fn device_pairs_give_the_hosts_bytes() {
     ] {
         for timing in [false, true] {
             let mut matcher = Matcher::new(WIDTH, HEIGHT, &params, &Options { timing, ..on(Backend::Cuda) }).unwrap();
+            let view = |p| stereo_host::GrayView::from_u8(p, WIDTH, HEIGHT).unwrap();
             let expected = matcher.compute(&view(&left), &view(&right)).unwrap();
             for (pitch, map_pitch) in [(WIDTH, WIDTH), (512, WIDTH), (WIDTH, 400), (340, 341)] {
                 let [l, r] = [&left, &right].map(|pixels| Rows::filled(context, pixels, WIDTH, pitch));
@@ -106,8 +103,8 @@ fn device_pairs_of_16_bits() {
     let (left, right) = (widen(&left), widen(&right));
     let params = Params { disparities: 64, ..Params::default() };
     let mut matcher = Matcher::new(WIDTH, HEIGHT, &params, &on(Backend::Cuda)).unwrap();
-    let wide = |p| GrayView::from_u16(p, WIDTH, HEIGHT).unwrap();
-    let expected = matcher.compute(&wide(&left), &wide(&right)).unwrap();
+    let view = |p| stereo_host::GrayView::from_u16(p, WIDTH, HEIGHT).unwrap();
+    let expected = matcher.compute(&view(&left), &view(&right)).unwrap();
     let [l, r] = [&left, &right].map(|pixels| Rows::filled(context, pixels, WIDTH, 350));
     let map = Rows::<i16>::new(context, WIDTH, HEIGHT);
     // SAFETY: three buffers of that size, which nothing else uses.
@@ -126,6 +123,9 @@ fn many_queued_frames_are_matched_in_order() {
     let params = Params { disparities: 64, ..Params::default() };
     let mut matcher = Matcher::new(WIDTH, HEIGHT, &params, &on(Backend::Cuda)).unwrap();
     assert!(matcher.stream().is_some());
+    fn view(p: &[u8]) -> stereo_host::GrayView<'_> {
+        stereo_host::GrayView::from_u8(p, WIDTH, HEIGHT).unwrap()
+    }
     let frames: Vec<_> = (0..8)
         .map(|seed| {
             let (left, right) = scene(seed);

@@ -59,7 +59,7 @@ fn compare(backend: Backend, (width, height): (usize, usize), params: &Params, s
 
 #[test]
 fn emulated_kernels_at_every_kind_of_disparity_count() {
-    for disparities in [1, 33, 60, 64, 65, 80, 100, 128, 255, 256] {
+    for disparities in [1, 33, 60, 64, 65, 80, 100, 128, 150, 161, 224, 255, 256] {
         let params = Params { disparities, ..Params::masda() };
         compare(Backend::Emulator, (21, 7), &params, disparities.into());
     }

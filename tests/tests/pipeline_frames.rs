@@ -40,7 +40,7 @@ fn check<P: StereoPair + Clone + Sync>(pairs: &[P], params: &Params, options: &O
     let expected = alone(pairs, params, options);
     let (left, _) = pairs[0].views().unwrap();
     for depth in [1, 2, 5] {
-        let pipeline_options = PipelineOptions { depth, ..PipelineOptions::default() };
+        let pipeline_options = PipelineOptions { depth, pin_solver: depth == 2, ..PipelineOptions::default() };
         let pipeline = Pipeline::new(left.width(), left.height(), params, options, &pipeline_options).unwrap();
         let source: Vec<_> = pairs.to_vec();
         let mut stream = pipeline.start(source.into_iter().map(Ok)).unwrap();

@@ -114,6 +114,55 @@ impl FromStr for CpuLevel {
     }
 }
 
+/// What comes after a map (sgm.md, section 5.4), for matchers that make theirs in another way. Both run on the thread
+/// pool they are called on, and allocate for the first map only.
+pub(crate) struct Finishing {
+    kernels: &'static Kernels,
+    params: Params,
+    keys: Vec<u16>,
+    filtered: Vec<u16>,
+    regions: Option<Regions>,
+}
+
+impl Finishing {
+    /// For maps of any size in the units of `params`.
+    ///
+    /// # Errors
+    /// As [`CpuLevel::choose`].
+    pub(crate) fn new(params: &Params) -> Result<Self> {
+        let level = CpuLevel::choose()?;
+        let kernels = arch::kernels(level).ok_or_else(|| Error::Unavailable {
+            backend: "cpu",
+            reason: format!("this machine or build has no {level} instructions"),
+        })?;
+        Ok(Self { kernels, params: params.clone(), keys: Vec::new(), filtered: Vec::new(), regions: None })
+    }
+
+    /// Removes speckles, when the parameters say so.
+    pub(crate) fn remove_speckles(&mut self, map: &mut DisparityMap) {
+        if let Some(speckle) = self.params.speckle {
+            let (width, pixels) = (map.width(), map.values().len());
+            if self.filtered.len() != pixels {
+                self.regions = None;
+            }
+            self.resize(pixels);
+            let regions = self.regions.get_or_insert_with(|| Regions::new(pixels));
+            regions.remove_small(map.values_mut(), width, speckle, &self.params);
+        }
+    }
+
+    /// Fills, whatever the parameters say.
+    pub(crate) fn fill(&mut self, map: &mut DisparityMap) {
+        self.resize(map.values().len());
+        post::fill(self.kernels, map, &mut self.keys, &mut self.filtered);
+    }
+
+    fn resize(&mut self, pixels: usize) {
+        self.keys.resize(pixels, INVALID);
+        self.filtered.resize(pixels, INVALID);
+    }
+}
+
 /// The stages that are this backend's own: the paths are not apart, and the cost belongs to them.
 const STATES: &str = "aggregate: states between bands";
 const WINNERS: &str = "aggregate: bands and winner-takes-all";

@@ -69,10 +69,15 @@ pub fn image_plane(params: &Params, options: &Options) -> Result<Box<dyn ImagePl
 /// # Errors
 /// Refused parameters, another algorithm than MASDA.
 pub fn graph_solver(params: &Params, options: &Options) -> Result<Box<dyn GraphSolver>> {
+    build_solver(params, options, false)
+}
+
+/// [`graph_solver`], its threads bound to cores where `pinned` says so.
+pub(crate) fn build_solver(params: &Params, options: &Options, pinned: bool) -> Result<Box<dyn GraphSolver>> {
     let masda = masda_params(params)?;
     Ok(match resolve_backend(options.backend)? {
         Backend::Reference => Box::new(ReferenceSolver::new(params, &masda, options)),
-        _ => Box::new(RowSolver::new(params, &masda, options)?),
+        _ => Box::new(RowSolver::new(params, &masda, options, pinned)?),
     })
 }
 

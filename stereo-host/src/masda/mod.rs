@@ -2,7 +2,7 @@
 //!
 //! Two halves that run on different frames at the same time in a [`crate::pipeline`]:
 //! an [`ImagePlane`] reduces a pair to two [`Candidates`] per pixel, and a [`GraphSolver`] decides among them.
-//! [`reference`] is the plain definition of both and the referee; [`crate::Matcher`] joins them.
+//! [`mod@reference`] is the plain definition of both and the referee; [`crate::Matcher`] joins them.
 //!
 //! 16-bit images are taken: the census compares all 16 bits, while the intensity score and the filter's
 //! coefficients see a difference shifted right by 8, since their tables have 256 entries. Images whose
@@ -18,7 +18,7 @@ mod threads;
 
 pub use candidates::{Candidate, Candidates};
 pub use engine::{GraphSolver, ImagePlane, graph_solver, image_plane};
-pub(crate) use engine::{MasdaEngine, check_pair, check_sizes, resolve_backend};
+pub(crate) use engine::{MasdaEngine, build_solver, check_pair, check_sizes, resolve_backend};
 pub use tables::{CENSUS_BITS, LEVELS, ONE, Tables, level_difference};
 
 /// The stages' names in a [`crate::Report`], the same on every backend.

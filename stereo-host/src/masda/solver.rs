@@ -17,10 +17,7 @@ use super::{
     stage,
     threads::Workers,
 };
-use crate::{
-    DisparityMap, GrayView, MasdaParams, Options, Params, Report, Result,
-    reference::{fill, remove_speckles},
-};
+use crate::{DisparityMap, GrayView, MasdaParams, Options, Params, Report, Result, cpu::Finishing};
 
 /// The variant's name in a [`Report`].
 const ROWS: &str = "threads over rows";
@@ -33,13 +30,15 @@ pub(crate) struct RowSolver {
     params: Params,
     masda: MasdaParams,
     workers: Workers<Arena>,
+    finishing: Finishing,
     timing: bool,
 }
 
 impl RowSolver {
-    pub(crate) fn new(params: &Params, masda: &MasdaParams, options: &Options) -> Result<Self> {
-        let workers = Workers::new("stereo-solve", options)?;
-        Ok(Self { params: params.clone(), masda: *masda, workers, timing: options.timing })
+    pub(crate) fn new(params: &Params, masda: &MasdaParams, options: &Options, pinned: bool) -> Result<Self> {
+        let workers = Workers::new("stereo-solve", options, pinned)?;
+        let finishing = Finishing::new(params)?;
+        Ok(Self { params: params.clone(), masda: *masda, workers, finishing, timing: options.timing })
     }
 }
 
@@ -65,13 +64,12 @@ impl GraphSolver for RowSolver {
                 });
             });
         });
-        if let Some(speckle) = params.speckle {
-            timed(report, self.timing, stage::SPECKLE, "scalar", || {
-                remove_speckles(map.values_mut(), width, speckle, params);
-            });
+        let finishing = &mut self.finishing;
+        if params.speckle.is_some() {
+            timed(report, self.timing, stage::SPECKLE, ROWS, || workers.install(|| finishing.remove_speckles(map)));
         }
         if params.fill {
-            timed(report, self.timing, stage::FILL, "scalar", || fill(map.values_mut(), width, params));
+            timed(report, self.timing, stage::FILL, ROWS, || workers.install(|| finishing.fill(map)));
         }
         Ok(())
     }
@@ -210,9 +208,9 @@ impl Arena {
         self.first.clear();
         self.first.resize(width + 1, 0);
         for (keys, pair) in self.keys.iter().zip(&self.pairs) {
-            for e in 0..2 {
-                let first = &mut self.first[pair.j[e] as usize];
-                *first = keys[e].max(*first);
+            for (&key, &j) in keys.iter().zip(&pair.j) {
+                let first = &mut self.first[j as usize];
+                *first = key.max(*first);
             }
         }
 
@@ -230,9 +228,9 @@ impl Arena {
 
         self.open.clear();
         for (keys, pair) in self.keys.iter().zip(&self.pairs) {
-            for e in 0..2 {
-                if keys[e] != 0 && !self.taken[pair.j[e] as usize] {
-                    self.open.push((keys[e], pair.j[e]));
+            for (&key, &j) in keys.iter().zip(&pair.j) {
+                if key != 0 && !self.taken[j as usize] {
+                    self.open.push((key, j));
                 }
             }
         }

@@ -13,9 +13,17 @@ pub(super) struct Workers<T> {
 }
 
 impl<T: Default + Send> Workers<T> {
-    /// As many threads as `options` say, called `name-0`, `name-1`, … in a profiler.
-    pub(super) fn new(name: &'static str, options: &Options) -> Result<Self> {
+    /// As many threads as `options` say, called `name-0`, `name-1`, … in a profiler; with `pinned` each stays on a core of
+    /// its own, as far as there are cores that this process may use and the system can do it.
+    pub(super) fn new(name: &'static str, options: &Options, pinned: bool) -> Result<Self> {
+        let cores = if pinned { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
+        let pin = move |thread: usize| {
+            if let Some(&core) = cores.get(thread % cores.len().max(1)) {
+                core_affinity::set_for_current(core);
+            }
+        };
         let pool = ThreadPoolBuilder::new()
+            .start_handler(pin)
             // 0 lets rayon take all.
             .num_threads(options.threads.unwrap_or(0))
             .thread_name(move |i| format!("{name}-{i}"))

@@ -85,11 +85,14 @@ pub struct PipelineOptions {
     /// Replace a frame that waits to be matched by a newer one, instead of making the source wait: for live sources.
     /// At most one result then waits for the consumer, whatever `depth` is. Default off.
     pub latest_only: bool,
+    /// Bind MASDA's solver threads to cores, one each; without effect on anything else. Whether it helps depends on what
+    /// else the machine does: measure it. Default off.
+    pub pin_solver: bool,
 }
 
 impl Default for PipelineOptions {
     fn default() -> Self {
-        Self { depth: 2, latest_only: false }
+        Self { depth: 2, latest_only: false, pin_solver: false }
     }
 }
 
@@ -149,7 +152,7 @@ impl Pipeline {
             Algorithm::Sgm => Work::Whole(Box::new(Matcher::new(width, height, params, options)?)),
             Algorithm::Masda(_) => {
                 let plane = masda::image_plane(params, options)?;
-                let solver = masda::graph_solver(params, options)?;
+                let solver = masda::build_solver(params, options, pipeline.pin_solver)?;
                 let backend = masda::resolve_backend(options.backend)?.name();
                 Work::Halves(Box::new(Halves { plane, solver, params: params.clone(), width, height, backend }))
             }

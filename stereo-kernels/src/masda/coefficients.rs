@@ -27,7 +27,7 @@ crate::kernels! {
     pub struct Coefficients<T> {
         /// Left grey image, `[y][x]`, `width * height`.
         image: Global<T>,
-        /// The tables, see [`table`](super::table).
+        /// The tables, see [`table`].
         tables: Global<i16>,
         /// The images of [`AXES`], each `width * height + tail(width)` elements.
         coefficients: GlobalMut<i16>,

@@ -57,16 +57,25 @@ fn walk(args: Filter, paths: u32, steps: u32, first: impl Fn(u32) -> usize, stri
         return;
     }
     let start = first(path);
-    let pixel = |step: u32| start.wrapping_add_signed(step.min(steps - 1) as isize * stride);
-    let load = |step: u32| {
-        let pixel = pixel(step);
-        (volume.get(pixel * padded as usize + k), coefficients.get(pixel))
+    let stride_in_volume = stride * padded as isize;
+    let mut here = start * padded as usize + k;
+
+    // Positions advance by addition: products of 64 bits in every step would cost more than the filter.
+    let (mut ahead, mut ahead_pixel, mut ahead_steps) = (here, start, steps - 1);
+    let mut load = || {
+        let loaded = (volume.get(ahead), coefficients.get(ahead_pixel));
+        if ahead_steps > 0 {
+            ahead = ahead.wrapping_add_signed(stride_in_volume);
+            ahead_pixel = ahead_pixel.wrapping_add_signed(stride);
+            ahead_steps -= 1;
+        }
+        loaded
     };
 
     let mut waiting = [(0, 0); DEPTH];
     let mut j = 0;
     while j < DEPTH {
-        waiting[j] = load(j as u32);
+        waiting[j] = load();
         j += 1;
     }
     let mut carry = 0;
@@ -74,13 +83,13 @@ fn walk(args: Filter, paths: u32, steps: u32, first: impl Fn(u32) -> usize, stri
     while step < steps {
         let mut j = 0;
         while j < DEPTH {
-            let here = step + j as u32;
             let (v, a) = waiting[j];
-            waiting[j] = load(here + DEPTH as u32);
+            waiting[j] = load();
             carry = blend(v.into(), carry, a.into());
-            if here < steps {
-                volume.set(pixel(here) * padded as usize + k, carry as i16);
+            if step + (j as u32) < steps {
+                volume.set(here, carry as i16);
             }
+            here = here.wrapping_add_signed(stride_in_volume);
             j += 1;
         }
         step += DEPTH as u32;

@@ -31,7 +31,7 @@ crate::kernels! {
         left: Global<T>,
         /// Right grey image, `[y][x]`.
         right: Global<T>,
-        /// The tables, see [`table`](super::table).
+        /// The tables, see [`table`].
         tables: Global<i16>,
         /// The horizontal coefficients, see [`coefficients`](super::coefficients).
         coefficients: Global<i16>,

@@ -1,7 +1,7 @@
 //! Vertical backward pass and the best two candidates of every pixel in one (masda.md, image plane, points 3 and 4): the
 //! filtered volume is never stored.
 //!
-//! A warp walks one column with all its disparities, `k = 32 c + lane` in register `c`, and takes [`GROUP`] pixels at a time:
+//! A warp walks one column with all its disparities, `k = 32 c + lane` in register `c`, and takes `GROUP` pixels at a time:
 //! first their filter steps, then the reductions of all of them side by side, whose shuffles hide each other's latency.
 //!
 //! A candidate's rank is one integer, see [`rank`], so that any merge order gives the same two: a tie rule on lanes would
@@ -33,7 +33,7 @@ crate::kernels! {
         /// The vertical coefficients from the second row on, see [`coefficients`](super::coefficients).
         coefficients: Global<i16>,
         /// The best two of every pixel, `[y][x][2]`: score in the low 16 bits, then `d`, then the sub-pixel offset in
-        /// 1/16 pixel, signed, in 8 bits each; [`NONE`](NONE) where there is none.
+        /// 1/16 pixel, signed, in 8 bits each; [`NONE`] where there is none.
         candidates: GlobalMut<u32>,
         /// Pixels in a row.
         width: u32,
@@ -116,7 +116,7 @@ pub fn merge(a: [i32; CANDIDATES], b: [i32; CANDIDATES]) -> [i32; CANDIDATES] {
 fn subpixel_offset(below: i32, here: i32, above: i32) -> i32 {
     let (n, q) = (above - below, 2 * here - above - below);
     let divisor = if q > 0 { 2 * q } else { 1 };
-    let offset = ((n * 16 + q) / divisor).max(-8).min(8);
+    let offset = ((n * 16 + q) / divisor).clamp(-8, 8);
     if q > 0 { offset } else { 0 }
 }
 

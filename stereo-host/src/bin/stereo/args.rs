@@ -234,6 +234,9 @@ pub struct StreamCommand {
     /// Frames that may wait between two stages
     #[arg(long, value_name = "N", default_value_t = PipelineOptions::default().depth)]
     pub depth: usize,
+    /// Bind masda's solver threads to cores; measure whether it helps
+    #[arg(long)]
+    pub pin: bool,
     #[command(flatten)]
     pub matching: MatchArgs,
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub fn run(args: &StreamCommand) -> Result<()> {
         reason: "no frame: the source is empty".to_owned(),
     })?;
     let (width, height) = first.0.size();
-    let options = PipelineOptions { depth: args.depth, latest_only: args.latest };
+    let options = PipelineOptions { depth: args.depth, latest_only: args.latest, pin_solver: args.pin };
     let pipeline = Pipeline::new(width, height, &params, &args.run.to_options_for_many(args.run.timing), &options)?;
     tracing::debug!("{params:?}");
 

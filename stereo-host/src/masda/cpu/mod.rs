@@ -96,7 +96,7 @@ impl CpuPlane {
         Ok(Self {
             params: params.clone(),
             tables: Tables::new(masda),
-            workers: Workers::new("stereo-plane", options)?,
+            workers: Workers::new("stereo-plane", options, false)?,
             isa,
             timing: options.timing,
             left: Descriptors::default(),
