@@ -205,7 +205,7 @@ fn the_plan_of_a_gpu_match_is_chosen_and_reported() {
         assert!(report["device_ms"].is_null(), "the emulator's time is no device's");
     }
     let plain = fs::read(dir.path().join("m.pfm")).unwrap();
-    let plan = r#"{"horizontal":"plain","vertical":{"bulk":{"chunk":8,"stages":3}},"oblique":"plain","streams":2,"horizontal_first":false}"#;
+    let plan = r#"{"horizontal":"plain","vertical":{"bulk":{"chunk":4,"stages":3}},"oblique":"plain","streams":2,"horizontal_first":false}"#;
     fs::write(dir.path().join("plan.json"), format!("{plan}\n")).unwrap();
     for flag in [plan, "@plan.json"] {
         let report = json(dir.path(), &format!("{run} --plan {flag}"));
@@ -215,14 +215,14 @@ fn the_plan_of_a_gpu_match_is_chosen_and_reported() {
             stages.iter().find(|stage| stage["stage"] == name).unwrap_or_else(|| panic!("{name}: {report}")).clone()
         };
         let (down, right) = (stage("aggregate up-to-down"), stage("aggregate left-to-right"));
-        assert_eq!((&down["chunk"], &down["stages"], &down["stream"]), (&8.into(), &3.into(), &1.into()));
+        assert_eq!((&down["chunk"], &down["stages"], &down["stream"]), (&4.into(), &3.into(), &1.into()));
         assert!(down["variant"].as_str().unwrap().ends_with("_tma"), "{down}");
         assert!(right["chunk"].is_null() && right["stream"] == 1, "{right}");
         assert_eq!(stage("aggregate right-to-left")["stream"], 2);
         assert_eq!(fs::read(dir.path().join("m.pfm")).unwrap(), plain, "no plan changes a byte");
     }
     let table = done(dir.path(), "bench --size 40x24 -d 16 --paths 4 --backend emulator -i 1 --plan @plan.json");
-    assert!(table.contains("_tma, chunk 8, stages 3, stream 1") && table.contains("plan (given): {"), "{table}");
+    assert!(table.contains("_tma, chunk 4, stages 3, stream 1") && table.contains("plan (given): {"), "{table}");
 }
 
 #[test]

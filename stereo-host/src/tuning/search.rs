@@ -42,10 +42,14 @@ const WHOLE_TIME: Duration = Duration::from_millis(1600);
 const WARM_UP_TIME: Duration = Duration::from_millis(60);
 const WARM_UP_RUNS: usize = 200;
 
-/// Rounds of a comparison; what the first ones show to be slow is left out of the others.
-const ROUNDS: usize = 15;
+/// Rounds of a comparison, as many as the time allows; what the first ones show to be slow is left out
+/// of the others.
 const FIRST_ROUNDS: usize = 3;
+const ROUNDS: std::ops::RangeInclusive<f64> = 4.0..=15.0;
 const CLEARLY_SLOWER: f64 = 1.05;
+
+/// Candidates of all passes, roughly: what the rounds are shared among.
+const CANDIDATES: f64 = 60.0;
 
 /// Rounds of the confirmation.
 const FINAL_ROUNDS: usize = 30;
@@ -65,7 +69,7 @@ const USUAL_RING: (u32, u32) = (8, 4);
 
 /// Finds the fastest plan for `machine`.
 pub(crate) fn search(machine: &mut impl Machine) -> Result<Found> {
-    let mut search = Search { machine, samples: Vec::new() };
+    let mut search = Search { machine, samples: Vec::new(), rounds: 0 };
     search.warm_up()?;
     let (best, complete) = search.descend()?;
     let (chosen, plain) = search.confirm(best)?;
@@ -77,12 +81,16 @@ pub(crate) fn search(machine: &mut impl Machine) -> Result<Found> {
 struct Search<'a, M> {
     machine: &'a mut M,
     samples: Vec<(Plan, Vec<f64>)>,
+    /// Rounds of a comparison.
+    rounds: usize,
 }
 
 impl<M: Machine> Search<'_, M> {
     fn warm_up(&mut self) -> Result<()> {
         for _ in 0..WARM_UP_RUNS {
-            self.machine.run(Plan::PLAIN)?;
+            let ms = self.machine.run(Plan::PLAIN)?;
+            let affordable = SEARCH_TIME.as_secs_f64() * 1e3 / (CANDIDATES * ms);
+            self.rounds = affordable.clamp(*ROUNDS.start(), *ROUNDS.end()) as usize;
             if self.machine.spent() > WARM_UP_TIME {
                 break;
             }
@@ -90,16 +98,16 @@ impl<M: Machine> Search<'_, M> {
         Ok(())
     }
 
-    /// The best plan, and whether there was time for every candidate.
+    /// The best plan, and whether there was time for every candidate at least once.
     fn descend(&mut self) -> Result<(Plan, bool)> {
         let mut best = Plan::PLAIN;
-        for _ in 0..PASSES {
+        for pass in 0..PASSES {
             let before = best;
             for choice in CHOICES {
                 let candidates = choice(best).into_iter().filter(|&plan| plan != best && self.machine.fits(plan));
                 match self.compare(best, candidates.collect())? {
                     Some(plan) => best = plan,
-                    None => return Ok((best, false)),
+                    None => return Ok((best, pass > 0)),
                 }
             }
             if best == before {
@@ -121,7 +129,7 @@ impl<M: Machine> Search<'_, M> {
             }
             self.machine.run(*plan)?;
         }
-        for round in 0..ROUNDS {
+        for round in 0..self.rounds {
             if self.machine.spent() > SEARCH_TIME {
                 if round < FIRST_ROUNDS {
                     return Ok(None);
