@@ -76,6 +76,17 @@ fn bulk_copies_full_hd() {
 }
 
 #[test]
+fn tiles_of_every_class() {
+    for (width, height, disparities, chunk) in
+        [(1920, 1080, 64, 16), (1920, 1080, 128, 16), (1920, 1080, 256, 8), (1241, 377, 100, 4), (77, 301, 129, 1)]
+    {
+        let params = Params { disparities, min_disparity: -2, ..Params::default() };
+        let plan = Plan { horizontal: PathKernel::Tiles { chunk, stages: 3 }, ..Plan::PLAIN };
+        compare_plan("tiles_of_every_class", width, height, &params, plan);
+    }
+}
+
+#[test]
 fn bulk_copies_ultra_hd() {
     compare_plan("bulk_copies_ultra_hd", 3840, 2160, &Params { min_disparity: 5, ..Params::default() }, BULK);
 }
