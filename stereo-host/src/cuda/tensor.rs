@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{call::check, driver};
+use super::{call::check, context::CudaContext, driver};
 use crate::{
     Backend, Error, Result,
     gpu::executor::{TILE_MAP, TileShape},
@@ -41,7 +41,9 @@ const L2_PROMOTION: c_int = 3;
 ///
 /// # Errors
 /// [`Error::Unavailable`] from a driver without tensor maps; the driver's refusal of the shape.
-pub(crate) fn encode(address: u64, shape: TileShape) -> Result<[u8; TILE_MAP]> {
+pub(crate) fn encode(context: CudaContext, address: u64, shape: TileShape) -> Result<[u8; TILE_MAP]> {
+    // The driver asks for a current context, although the map is only a description.
+    let _current = context.enter()?;
     let symbol = driver::symbol(c"cuTensorMapEncodeTiled").ok_or_else(|| Error::Unavailable {
         backend: Backend::Cuda.name(),
         reason: "the NVIDIA driver has no tensor maps (cuTensorMapEncodeTiled), which the plan asks for".to_owned(),

@@ -160,7 +160,7 @@ impl Executor for CudaExecutor {
     }
 
     fn tile_map(&self, memory: &Memory<u8>, shape: TileShape) -> Result<[u8; TILE_MAP]> {
-        tensor::encode(memory.device.device_ptr(), shape)
+        tensor::encode(self.context, memory.device.device_ptr(), shape)
     }
 
     fn fill_ones(&self, stream: usize, memory: &Memory<u32>) -> Result<()> {
