@@ -16,12 +16,13 @@ use stereo_host::{Census as CensusKind, Compat, Direction, GrayView, Params, Pat
 use stereo_kernels::{
     aggregate::{
         self, Aggregate,
-        bulk::{self, AggregateBulk},
+        bulk::{self, AggregateBulk, AggregateTiles},
     },
     census::{self, Census},
     consistency::{self, Consistency},
     cost::{self, Cost},
     gpu::{
+        bulk::Tiles,
         emulator::{self, Buffer, Launch},
         global::Element,
         packed, warp,
@@ -85,6 +86,10 @@ tests! {
         aggregate_up_left_d64_tma aggregate_up_left_d128_tma aggregate_up_left_d256_tma aggregate_up_left_any_tma
         aggregate_up_left_d1024_tma
     }
+    check_tiles of aggregate::bulk {
+        aggregate_right_d64_tiles_tma aggregate_right_d128_tiles_tma aggregate_right_d256_tiles_tma
+        aggregate_left_d64_tiles_tma aggregate_left_d128_tiles_tma aggregate_left_d256_tiles_tma
+    }
     check_winner of winner {
         winner_4_d64 winner_4_d128 winner_4_d256 winner_4_any winner_4_d1024
         winner_8_d64 winner_8_d128 winner_8_d256 winner_8_any winner_8_d1024
@@ -101,11 +106,19 @@ fn no_kernel_is_left_out() {
         Penalty::<u8>::NAMES,
         Aggregate::NAMES,
         AggregateBulk::NAMES,
+        AggregateTiles::NAMES,
         Winner::NAMES,
         Median::<u16>::NAMES,
         Consistency::<u8>::NAMES,
     ];
     assert_eq!(TESTED, families.concat(), "the kernels tested here, and those there are");
+
+    // A family that is missing above is in the device code all the same.
+    let ptx = concat!(env!("CARGO_MANIFEST_DIR"), "/../stereo-host/ptx/stereo_sm90.ptx");
+    let ptx = std::fs::read_to_string(ptx).unwrap();
+    let entries = ptx.lines().filter_map(|line| line.split_once(".entry ")?.1.strip_suffix('('));
+    let untested: Vec<_> = entries.filter(|name| !name.starts_with("masda_") && !TESTED.contains(name)).collect();
+    assert!(untested.is_empty(), "kernels without a test: {untested:?}");
 }
 
 /// Every number of disparities that pixels of a volume can be apart.
@@ -485,7 +498,7 @@ fn check_bulk(entry: Entry<AggregateBulk>) {
             let mut of = PathCase::new(case, direction);
             let (width, height) = case.size();
             let lanes = of.lanes;
-            let &Case { step_bits, stages, .. } = case;
+            let (step_bits, stages) = (case.step_bits.min(bulk::max_step_bits(lanes)), case.stages);
             let args = AggregateBulk {
                 matching: of.matching.global(),
                 penalties: of.penalties.global_at(of.first_penalty..of.penalties.len()),
@@ -499,6 +512,43 @@ fn check_bulk(entry: Entry<AggregateBulk>) {
             };
             let shared = bulk::shared_bytes(lanes, padded, step_bits, stages);
             case.launch(entry, ((of.paths * lanes).div_ceil(warp::SIZE), 1), warp::SIZE, shared, args);
+            of.compare(case);
+        });
+    }
+}
+
+fn check_tiles(entry: Entry<AggregateTiles>) {
+    let direction = if entry.name.contains("_right_") { Direction::LeftToRight } else { Direction::RightToLeft };
+    for padded in PADDED.into_iter().filter(|&padded| bulk::has_tiles(padded, 0)) {
+        if bulk::tiles_entry(step(direction), padded).name != entry.name {
+            continue;
+        }
+        check(padded, MANY_PATHS, |case| {
+            let mut of = PathCase::new(case, direction);
+            let (width, height) = case.size();
+            let &Case { stages, .. } = case;
+            let has_tiles = |&step_bits: &u32| bulk::has_tiles(padded, step_bits);
+            let step_bits = (0..=case.step_bits.min(bulk::max_step_bits(of.lanes))).rfind(has_tiles).unwrap();
+            let tiles = Tiles {
+                source: of.matching.global(),
+                row_bytes: case.width * padded as usize,
+                rows: case.height,
+                tile_bytes: padded << step_bits,
+                tile_rows: warp::SIZE / of.lanes,
+            };
+            let map = Buffer::from_slice(&tiles.encode());
+            let args = AggregateTiles {
+                map: map.global(),
+                penalties: of.penalties.global_at(of.first_penalty..of.penalties.len()),
+                path_costs: of.path_costs.global_mut(),
+                width,
+                height,
+                p1: packed::splat(case.params.p1.into()),
+                step_bits,
+                stages,
+            };
+            let shared = bulk::shared_bytes(of.lanes, padded, step_bits, stages);
+            case.launch(entry, ((of.paths * of.lanes).div_ceil(warp::SIZE), 1), warp::SIZE, shared, args);
             of.compare(case);
         });
     }
