@@ -345,8 +345,9 @@ fn walk_with<
     }
 
     // Entry `e` of a chunk's penalties belongs to step `e % steps` of group `e / steps`.
-    let load_penalties = |chunk: u32| {
-        let mut values = [0u8; PENALTIES];
+    // Values are filled and read one by one: of a whole array the compiler makes a wider register, and
+    // packing that waits for the loads at once.
+    let load_penalties = |chunk: u32, values: &mut [u8; PENALTIES]| {
         let mut i = 0;
         while i < PENALTIES {
             let e = lane + i as u32 * warp::SIZE;
@@ -357,9 +358,8 @@ fn walk_with<
             }
             i += 1;
         }
-        values
     };
-    let store_penalties = |chunk: u32, values: [u8; PENALTIES]| {
+    let store_penalties = |chunk: u32, values: &[u8; PENALTIES]| {
         let mut i = 0;
         while i < PENALTIES {
             let e = lane + i as u32 * warp::SIZE;
@@ -369,7 +369,9 @@ fn walk_with<
             i += 1;
         }
     };
-    store_penalties(0, load_penalties(0));
+    let mut next_penalties = [0u8; PENALTIES];
+    load_penalties(0, &mut next_penalties);
+    store_penalties(0, &next_penalties);
     thread::sync_threads();
 
     let group = (lane / lanes).min(active - 1);
@@ -379,7 +381,7 @@ fn walk_with<
     let mut here = Cursor::start::<DX, DY>(first_path + group, width, height);
     let mut chunk = 0;
     while chunk < chunks {
-        let next_penalties = load_penalties((chunk + 1).min(chunks - 1));
+        load_penalties((chunk + 1).min(chunks - 1), &mut next_penalties);
         let stage = ring.wait();
         let steps = walk.chunk_steps(chunk);
         let load = |step: u32, words: &mut Words<C>| {
@@ -408,7 +410,7 @@ fn walk_with<
             here.advance::<DX, DY>(width);
             step += 1;
         }
-        store_penalties(chunk + 1, next_penalties);
+        store_penalties(chunk + 1, &next_penalties);
         thread::sync_threads();
         if chunk + stages < chunks {
             walk.fill(matching, data, &ring, stage, chunk + stages);
