@@ -66,9 +66,23 @@ const BULK: Plan = {
 
 #[test]
 fn bulk_copies_full_hd() {
+    if !has_cuda("bulk_copies_full_hd") {
+        return;
+    }
     for disparities in [64, 128, 256] {
         let params = Params { disparities, ..Params::default() };
         compare_plan("bulk_copies_full_hd", 1920, 1080, &params, BULK);
+    }
+}
+
+#[test]
+fn tiles_of_every_class() {
+    for (width, height, disparities, chunk) in
+        [(1920, 1080, 64, 16), (1920, 1080, 128, 16), (1920, 1080, 256, 8), (1241, 377, 100, 4), (77, 301, 129, 1)]
+    {
+        let params = Params { disparities, min_disparity: -2, ..Params::default() };
+        let plan = Plan { horizontal: PathKernel::Tiles { chunk, stages: 3 }, ..Plan::PLAIN };
+        compare_plan("tiles_of_every_class", width, height, &params, plan);
     }
 }
 
@@ -79,6 +93,9 @@ fn bulk_copies_ultra_hd() {
 
 #[test]
 fn bulk_copies_odd_sizes() {
+    if !has_cuda("bulk_copies_odd_sizes") {
+        return;
+    }
     for (width, height, disparities) in [(1241, 377, 100), (333, 701, 17), (77, 500, 1000), (501, 99, 3)] {
         let params = Params { disparities, min_disparity: -3, ..Params::default() };
         compare_plan("bulk_copies_odd_sizes", width, height, &params, BULK);
@@ -97,6 +114,9 @@ fn ultra_hd() {
 
 #[test]
 fn many_disparities() {
+    if !has_cuda("many_disparities") {
+        return;
+    }
     for disparities in [500, 1000] {
         compare_size("many_disparities", 640, 200, &Params { disparities, ..Params::default() });
     }
@@ -181,6 +201,9 @@ fn too_large_is_refused_before_it_is_allocated() {
 /// which kernels take a hundred times as long: images little larger than a census window, one number of
 /// disparities for each class of kernels.
 fn compare_small(test: &str, plan: Plan) {
+    if !has_cuda(test) {
+        return;
+    }
     let census = [Census::Window7x7, Census::Window9x7, Census::Symmetric9x7];
     for (disparities, census) in [1, 30, 64, 100, 256, 500, 1000].into_iter().zip(census.into_iter().cycle()) {
         for paths in [Paths::Four, Paths::Eight] {
@@ -202,6 +225,9 @@ fn sanitize_bulk_copies() {
 
 #[test]
 fn sanitize_masda() {
+    if !has_cuda("sanitize_masda") {
+        return;
+    }
     for disparities in [20, 50, 90, 128, 150, 180, 220, 256] {
         let params = Params { disparities, min_disparity: -2, ..Params::masda() };
         compare_plan("sanitize_masda", 37, 11, &params, Plan::PLAIN);

@@ -49,3 +49,38 @@ fn what_does_not_fit_is_refused_before_it_is_allocated() {
     let text = compute(&on(Backend::Emulator), &view, &view, &Params::default()).unwrap_err().to_string();
     assert!(text.contains("needs") && text.contains("would fit"), "{text}");
 }
+
+#[test]
+fn tiles_of_every_size() {
+    for (i, disparities) in [33u32, 64, 65, 100, 128, 129, 200, 256].into_iter().enumerate() {
+        for (j, chunk) in [1, 2, 4, 8, 16].into_iter().enumerate() {
+            let padded = disparities.next_power_of_two();
+            if chunk * padded > 2048 {
+                continue;
+            }
+            let (width, height) = (3 + 5 * i + 7 * j, 1 + i + 2 * j);
+            let spec =
+                SceneSpec { width, height, disparities: disparities.min(9), seed: i as u64, ..SceneSpec::default() };
+            let scene = spec.render().unwrap();
+            let params = Params { disparities, paths: Paths::Four, min_disparity: 1 - i as i32, ..Params::default() };
+            let (left, right) = (scene.left.view().unwrap(), scene.right.view().unwrap());
+            let plan = Plan { horizontal: PathKernel::Tiles { chunk, stages: 2 + j as u32 }, ..Plan::PLAIN };
+            let options = with_plan(Backend::Emulator, plan);
+            assert_eq!(differing(&options, &left, &right, &params), 0, "{width}x{height}, D = {disparities}, {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn tiles_are_refused_where_there_are_none() {
+    let pixels = vec![0u8; 64 * 8];
+    let view = stereo_host::GrayView::from_u8(&pixels, 64, 8).unwrap();
+    let tiles = PathKernel::Tiles { chunk: 16, stages: 2 };
+    let refused = |plan, disparities| {
+        let params = Params { disparities, ..Params::default() };
+        compute(&with_plan(Backend::Emulator, plan), &view, &view, &params).unwrap_err().to_string()
+    };
+    assert!(refused(Plan { horizontal: tiles, ..Plan::PLAIN }, 256).contains("2048 bytes"));
+    assert!(refused(Plan { horizontal: tiles, ..Plan::PLAIN }, 20).contains("64, 128 or 256"));
+    assert!(refused(Plan { vertical: tiles, ..Plan::PLAIN }, 128).contains("horizontal directions"));
+}

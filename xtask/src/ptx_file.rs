@@ -41,13 +41,13 @@ impl Arch {
     }
 
     /// The oldest PTX version that has the instructions the kernels use there, so that old drivers take it. In
-    /// brackets the first driver branch that does: 7.0 is also the oldest that rustc can write (450); 8.0 has bulk
-    /// copies and the packed 16-bit minimum (525); 8.6 has sm_100 and the `.shared::cta` form of bulk copies (565;
+    /// brackets the first driver branch that does: 7.0 is also the oldest that rustc can write (450); 8.3 has bulk
+    /// copies, the fence for tile maps and the packed 16-bit minimum (545); 8.6 has sm_100 and the `.shared::cta` form of bulk copies (565;
     /// Blackwell itself needs 570).
     pub fn ptx_version(self) -> u32 {
         match self {
             Self::Sm75 | Self::Sm80 => 70,
-            Self::Sm90 => 80,
+            Self::Sm90 => 83,
             Self::Sm100 => 86,
         }
     }

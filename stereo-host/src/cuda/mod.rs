@@ -8,6 +8,7 @@
 //! | [`device`] | GPUs, and why CUDA is unavailable |
 //! | [`ptx`] | the embedded device code and which of it a GPU takes |
 //! | `context`, `module`, `memory`, `stream` | the execution layer |
+//! | `tensor` | tensor maps for two-dimensional copies |
 //!
 //! Unsafe are only the operations that queue work on memory: their callers keep the memory alive and
 //! order the work.
@@ -21,6 +22,7 @@ mod module;
 pub mod ptx;
 mod stream;
 mod symbols;
+pub(crate) mod tensor;
 
 pub use context::{CudaContext, MemoryInfo};
 pub use memory::{DeviceBuffer, DeviceCopy, PinnedBuffer};

@@ -64,6 +64,22 @@ pub(crate) struct Identity {
     pub(crate) program: String,
 }
 
+/// A matrix of bytes and the tiles that two-dimensional copies bring of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TileShape {
+    /// Bytes of a row, a multiple of 16.
+    pub(crate) row_bytes: usize,
+    /// Rows.
+    pub(crate) rows: usize,
+    /// Bytes of a tile's row, a multiple of 16.
+    pub(crate) tile_bytes: u32,
+    /// Rows of a tile.
+    pub(crate) tile_rows: u32,
+}
+
+/// Bytes of a tile map.
+pub(crate) const TILE_MAP: usize = 128;
+
 /// The stream that a frame begins and ends on.
 pub(crate) const MAIN: usize = 0;
 
@@ -104,6 +120,9 @@ pub(crate) trait Executor: Send + Sized + 'static {
 
     /// The elements from `from` on, for writing.
     fn view_mut<T: Value>(memory: &Self::Memory<T>, from: usize) -> GlobalMut<T>;
+
+    /// The tile map of a matrix in `memory`.
+    fn tile_map(&self, memory: &Self::Memory<u8>, shape: TileShape) -> Result<[u8; TILE_MAP]>;
 
     /// Sets every bit, on `stream`.
     fn fill_ones(&self, stream: usize, memory: &Self::Memory<u32>) -> Result<()>;

@@ -10,13 +10,14 @@ use stereo_kernels::{
     kernel::{Args, Entry},
 };
 
-use super::executor::{Executor, FIRST_PRIORITY, Identity, Label, MAIN, STREAMS, Shape, Value};
+use super::executor::{Executor, FIRST_PRIORITY, Identity, Label, MAIN, STREAMS, Shape, TILE_MAP, TileShape, Value};
 use crate::{
     DeviceImage, Result, StageReport,
     cuda::{
         CudaContext, DeviceBuffer, Event, Graph, Kernels, LaunchConfig, PinnedBuffer, Priority, Stream,
         device::{self, Driver},
         ptx::{Ptx, PtxSource},
+        tensor,
     },
 };
 
@@ -156,6 +157,10 @@ impl Executor for CudaExecutor {
         let address = memory.device.device_ptr() as *mut T;
         // SAFETY: as for `view`.
         unsafe { GlobalMut::from_raw(address.wrapping_add(from), memory.device.len().saturating_sub(from)) }
+    }
+
+    fn tile_map(&self, memory: &Memory<u8>, shape: TileShape) -> Result<[u8; TILE_MAP]> {
+        tensor::encode(memory.device.device_ptr(), shape)
     }
 
     fn fill_ones(&self, stream: usize, memory: &Memory<u32>) -> Result<()> {

@@ -8,13 +8,13 @@ use std::{
 
 use stereo_kernels::{
     gpu::{
-        emulator::{self, Buffer, Launch},
+        emulator::{self, Buffer, Launch, bulk::Tiles},
         global::{Global, GlobalMut},
     },
     kernel::{Args, Entry},
 };
 
-use super::executor::{Executor, Identity, Label, Shape, Value};
+use super::executor::{Executor, Identity, Label, Shape, TILE_MAP, TileShape, Value};
 use crate::{Error, Result, StageReport};
 
 /// The most bytes of device memory that an emulated matcher may have: it keeps several bytes of
@@ -75,6 +75,11 @@ impl Executor for EmulatorExecutor {
         let mut memory = memory.borrow_mut();
         let len = memory.len();
         memory.global_mut_at(from..len)
+    }
+
+    fn tile_map(&self, memory: &Self::Memory<u8>, shape: TileShape) -> Result<[u8; TILE_MAP]> {
+        let TileShape { row_bytes, rows, tile_bytes, tile_rows } = shape;
+        Ok(Tiles { source: Self::view(memory, 0), row_bytes, rows, tile_bytes, tile_rows }.encode())
     }
 
     fn fill_ones(&self, _stream: usize, memory: &Self::Memory<u32>) -> Result<()> {

@@ -21,6 +21,14 @@ pub enum PathKernel {
         /// Stages in flight, at least 2.
         stages: u32,
     },
+    /// The same for the horizontal directions with two-dimensional copies, one for all rows of a warp
+    /// (a tensor map, tma.md); for 64, 128 and 256 disparities.
+    Tiles {
+        /// Steps of a path per copy stage: a power of two up to 16, and at most 2048 bytes of costs.
+        chunk: u32,
+        /// Stages in flight, at least 2.
+        stages: u32,
+    },
 }
 
 impl PathKernel {
@@ -29,8 +37,16 @@ impl PathKernel {
         chunk.trailing_zeros()
     }
 
+    /// Chunk and stages of the copies; `None` for plain kernels.
+    pub(crate) fn ring(self) -> Option<(u32, u32)> {
+        match self {
+            Self::Plain => None,
+            Self::Bulk { chunk, stages } | Self::Tiles { chunk, stages } => Some((chunk, stages)),
+        }
+    }
+
     fn validate(self) -> Result<()> {
-        let Self::Bulk { chunk, stages } = self else { return Ok(()) };
+        let Some((chunk, stages)) = self.ring() else { return Ok(()) };
         if !chunk.is_power_of_two() || chunk > bulk::MAX_STEPS {
             return Err(Error::parameter("chunk", chunk, format!("a power of two up to {}", bulk::MAX_STEPS)));
         }
@@ -94,6 +110,11 @@ impl Plan {
     pub fn validate(&self) -> Result<()> {
         if !(1..=MAX_STREAMS).contains(&self.streams) {
             return Err(Error::parameter("streams", self.streams, format!("1 to {MAX_STREAMS}")));
+        }
+        for (group, kernel) in [("vertical", self.vertical), ("oblique", self.oblique)] {
+            if let PathKernel::Tiles { .. } = kernel {
+                return Err(Error::parameter(group, "tiles", "plain or bulk: tiles are for the horizontal directions"));
+            }
         }
         [self.horizontal, self.vertical, self.oblique].into_iter().try_for_each(PathKernel::validate)
     }

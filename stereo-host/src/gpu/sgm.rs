@@ -3,7 +3,7 @@
 use stereo_kernels::{
     aggregate::{
         self, Aggregate,
-        bulk::{self, AggregateBulk},
+        bulk::{self, AggregateBulk, AggregateTiles},
     },
     census::{self, Census},
     consistency::{self, Consistency},
@@ -17,7 +17,7 @@ use stereo_kernels::{
 };
 
 use super::{
-    executor::{Executor, FIRST_PRIORITY, Label, MAIN, Shape, Value},
+    executor::{Executor, FIRST_PRIORITY, Label, MAIN, Shape, TILE_MAP, TileShape, Value},
     plan::{PathKernel, Plan},
 };
 use crate::{Census as CensusKind, Compat, Direction, Error, Params, Paths, Result, SUBPIXEL_BITS, reference::stage};
@@ -82,6 +82,8 @@ pub(super) struct Buffers<E: Executor> {
     descriptors_left: E::Memory<u64>,
     descriptors_right: E::Memory<u64>,
     matching: E::Memory<u8>,
+    /// Of `matching`, for chunks of 1, 2, 4 … pixels: as many as two-dimensional copies take.
+    tile_maps: Vec<E::Memory<u8>>,
     penalties: E::Memory<u8>,
     path_costs: E::Memory<u8>,
     thresholds: E::Memory<u16>,
@@ -103,6 +105,7 @@ impl<E: Executor> Buffers<E> {
             descriptors_left: executor.allocate(pixels)?,
             descriptors_right: executor.allocate(pixels)?,
             matching: executor.allocate(size.volume())?,
+            tile_maps: Vec::new(),
             penalties: executor.allocate(axes(params.paths) * size.penalty_image())?,
             path_costs: executor.allocate(params.paths.count() * size.volume())?,
             thresholds: executor.allocate(thresholds.len())?,
@@ -113,8 +116,31 @@ impl<E: Executor> Buffers<E> {
             disparities: executor.allocate(pixels)?,
         };
         executor.upload(&thresholds, thresholds.len(), thresholds.len(), 1, &mut buffers.thresholds)?;
+        if executor.bulk_shared_memory().is_some() {
+            buffers.tile_maps = tile_maps(executor, size, &buffers.matching)?;
+        }
         Ok(buffers)
     }
+}
+
+/// The maps of [`Buffers::tile_maps`].
+fn tile_maps<E: Executor>(executor: &E, size: Size, matching: &E::Memory<u8>) -> Result<Vec<E::Memory<u8>>> {
+    let lanes = aggregate::lanes(true, size.padded);
+    (0..=bulk::max_step_bits(lanes))
+        .take_while(|&step_bits| bulk::has_tiles(size.padded, step_bits))
+        .map(|step_bits| {
+            let shape = TileShape {
+                row_bytes: size.width as usize * size.padded as usize,
+                rows: size.height as usize,
+                tile_bytes: size.padded << step_bits,
+                tile_rows: warp::SIZE / lanes,
+            };
+            let bytes = executor.tile_map(matching, shape)?;
+            let mut map = executor.allocate(TILE_MAP)?;
+            executor.upload(&bytes, TILE_MAP, TILE_MAP, 1, &mut map)?;
+            Ok(map)
+        })
+        .collect()
 }
 
 /// The device memory of a matcher, as name and bytes; images counted at 16 bits.
@@ -141,7 +167,7 @@ fn total_need(width: usize, height: usize, params: &Params) -> u64 {
 pub(super) fn runs_as_written(size: Size, plan: Plan) -> bool {
     let groups = [(true, plan.horizontal), (false, plan.vertical), (false, plan.oblique)];
     groups.into_iter().all(|(horizontal, kernel)| match kernel {
-        PathKernel::Plain => true,
+        PathKernel::Plain | PathKernel::Tiles { .. } => true,
         PathKernel::Bulk { chunk, .. } => {
             PathKernel::step_bits(chunk) <= bulk::max_step_bits(aggregate::lanes(horizontal, size.padded))
         }
@@ -152,13 +178,23 @@ pub(super) fn runs_as_written(size: Size, plan: Plan) -> bool {
 pub(super) fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> Result<()> {
     plan.validate()?;
     for (horizontal, kernel) in [(true, plan.horizontal), (false, plan.vertical), (false, plan.oblique)] {
-        let PathKernel::Bulk { chunk, stages } = kernel else { continue };
+        let Some((chunk, stages)) = kernel.ring() else { continue };
         let Some(limit) = executor.bulk_shared_memory() else {
             let reason = "the plan asks for bulk copies, which need compute capability 9.0".to_owned();
             return Err(Error::Unavailable { backend: "cuda", reason });
         };
         let lanes = aggregate::lanes(horizontal, size.padded);
         let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
+        if let PathKernel::Tiles { .. } = kernel
+            && !bulk::has_tiles(size.padded, step_bits)
+        {
+            let limit = format!(
+                "64, 128 or 256 disparities (padded) with at most {} bytes a chunk; here {chunk} pixels of {}",
+                bulk::MAX_TILE_BYTES,
+                size.padded
+            );
+            return Err(Error::parameter("tiles", chunk, limit));
+        }
         let need = bulk::shared_bytes(lanes, size.padded, step_bits, stages);
         if need > limit {
             return Err(Error::Memory {
@@ -352,6 +388,7 @@ impl<E: Executor> Launches<'_, E> {
                 // long as the backward directions look ahead.
                 unsafe { self.executor.launch(stream, label(None), entry, shape, args) }
             }
+            PathKernel::Tiles { chunk, stages } => self.aggregate_tiles(stream, index, direction, (chunk, stages)),
             PathKernel::Bulk { chunk, stages } => {
                 let step_bits = PathKernel::step_bits(chunk).min(bulk::max_step_bits(lanes));
                 let shape = Shape {
@@ -366,6 +403,42 @@ impl<E: Executor> Launches<'_, E> {
                 unsafe { self.executor.launch(stream, label(Some((1 << step_bits, stages))), entry, shape, args) }
             }
         }
+    }
+
+    /// A horizontal direction by two-dimensional copies; `check_plan` has seen that there is such a kernel.
+    fn aggregate_tiles(
+        &self,
+        stream: usize,
+        index: usize,
+        direction: Direction,
+        (chunk, stages): (u32, u32),
+    ) -> Result<()> {
+        let Size { width, height, padded, .. } = self.size;
+        let (dx, dy) = direction.offset();
+        let (dx, dy) = (dx as i32, dy as i32);
+        let lanes = aggregate::lanes(true, padded);
+        let step_bits = PathKernel::step_bits(chunk);
+        let Some(map) = self.buffers.tile_maps.get(step_bits as usize) else {
+            unreachable!("every chunk that has tiles has a map");
+        };
+        let shape = Shape {
+            grid: ((height * lanes).div_ceil(warp::SIZE), 1),
+            block: warp::SIZE,
+            shared: bulk::shared_bytes(lanes, padded, step_bits, stages),
+        };
+        let args = AggregateTiles {
+            map: E::view(map, 0),
+            penalties: self.direction_penalties(dx, dy),
+            path_costs: E::view_mut(&self.buffers.path_costs, index * self.size.volume()),
+            width,
+            height,
+            p1: packed::splat(self.params.p1.into()),
+            step_bits,
+            stages,
+        };
+        let label = Label::with_ring(direction.stage(), Some((chunk, stages)));
+        // SAFETY: the map is of the matching costs, `height` rows of `width * padded` bytes; else as above.
+        unsafe { self.executor.launch(stream, label, bulk::tiles_entry((dx, dy), padded), shape, args) }
     }
 
     /// The penalties of a direction: its axis's image, read one step ahead when it runs backwards.

@@ -208,7 +208,7 @@ const CHOICES: [fn(Plan) -> Vec<Plan>; 6] = [
             Plan { horizontal: PathKernel::Plain, vertical: PathKernel::Plain, oblique: PathKernel::Plain, ..plan },
         ]
     },
-    |plan| kernels().map(|kernel| Plan { horizontal: kernel, ..plan }).collect(),
+    |plan| kernels().chain(tiles()).map(|kernel| Plan { horizontal: kernel, ..plan }).collect(),
     |plan| kernels().map(|kernel| Plan { vertical: kernel, ..plan }).collect(),
     |plan| kernels().map(|kernel| Plan { oblique: kernel, ..plan }).collect(),
     |plan| (0..=MAX_STREAMS.ilog2()).map(|power| Plan { streams: 1 << power, ..plan }).collect(),
@@ -218,6 +218,10 @@ const CHOICES: [fn(Plan) -> Vec<Plan>; 6] = [
 fn kernels() -> impl Iterator<Item = PathKernel> {
     let bulk = RINGS.into_iter().map(|(chunk, stages)| PathKernel::Bulk { chunk, stages });
     std::iter::once(PathKernel::Plain).chain(bulk)
+}
+
+fn tiles() -> impl Iterator<Item = PathKernel> {
+    RINGS.into_iter().map(|(chunk, stages)| PathKernel::Tiles { chunk, stages })
 }
 
 #[cfg(test)]
@@ -265,7 +269,7 @@ mod tests {
     fn formula(plan: Plan) -> f64 {
         let group = |kernel, best: (u32, u32), gain| match kernel {
             PathKernel::Bulk { chunk, stages } if (chunk, stages) == best => 0.4 - gain,
-            PathKernel::Bulk { .. } => 0.41,
+            PathKernel::Bulk { .. } | PathKernel::Tiles { .. } => 0.41,
             PathKernel::Plain => 0.4,
         };
         group(plan.horizontal, (16, 2), 0.1)

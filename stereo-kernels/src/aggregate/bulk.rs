@@ -10,6 +10,9 @@
 //! - oblique: as vertical, the slice moving by one pixel per step; where it leaves the image on one
 //!   side and goes on at the other it takes two copies.
 //!
+//! For the horizontal directions there is a second kind, [`AggregateTiles`], which copies a chunk of all
+//! its rows as one tile.
+//!
 //! The penalties are single bytes at any address, which the copy engine does not take: a chunk's are
 //! loaded into registers one chunk ahead and passed on through shared memory.
 
@@ -27,6 +30,9 @@ use crate::{
     },
     layout::WORDS,
 };
+
+/// Bytes of a tile map's element.
+const TILE_ELEMENT: u32 = 8;
 
 /// The most steps of a chunk: a lane issues the copies of at most one step.
 pub const MAX_STEPS: u32 = 16;
@@ -127,8 +133,64 @@ pub fn entry(direction: (i32, i32), padded: u32) -> crate::kernel::Entry<Aggrega
     crate::kernel::Entry::named(AggregateBulk::ENTRIES, &name)
 }
 
+crate::kernels! {
+    /// As [`AggregateBulk`] for the horizontal directions, but a chunk of all rows of a warp is one tile
+    /// of a two-dimensional copy, as a tile map describes it.
+    pub struct AggregateTiles {
+        /// The tile map, 128 bytes: the costs as rows of `width * padded` bytes, tiles of
+        /// `groups` rows and `padded << step_bits` bytes, at most [`MAX_TILE_BYTES`].
+        map: Global<u8>,
+        /// `P2` per pixel of this direction, `[y][x]`; 0 where a path starts.
+        penalties: Global<u8>,
+        /// Path costs, `[y][x][d]`.
+        path_costs: GlobalMut<u8>,
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// Penalty for a disparity step of one, packed.
+        p1: u32,
+        /// Steps per chunk as a power of two.
+        step_bits: u32,
+        /// Chunks in the ring, at least 2.
+        stages: u32,
+    }
+    entry aggregate_right_d64_tiles_tma = tiles::<1, 8, 2>;
+    entry aggregate_right_d128_tiles_tma = tiles::<1, 16, 1>;
+    entry aggregate_right_d256_tiles_tma = tiles::<1, 32, 1>;
+    entry aggregate_left_d64_tiles_tma = tiles::<-1, 8, 2>;
+    entry aggregate_left_d128_tiles_tma = tiles::<-1, 16, 1>;
+    entry aggregate_left_d256_tiles_tma = tiles::<-1, 32, 1>;
+}
+
+/// The most bytes of a tile's row: 256 elements of 8 bytes.
+pub const MAX_TILE_BYTES: u32 = 2048;
+
+/// Whether [`AggregateTiles`] exists for volumes of `padded` disparities and chunks of `1 << step_bits`.
+pub const fn has_tiles(padded: u32, step_bits: u32) -> bool {
+    matches!(padded, 64 | 128 | 256) && padded << step_bits <= MAX_TILE_BYTES
+}
+
+/// The two-dimensional kernel for a horizontal direction and volumes of `padded` disparities.
+///
+/// # Panics
+/// Where [`has_tiles`] says that there is none.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn tiles_entry(direction: (i32, i32), padded: u32) -> crate::kernel::Entry<AggregateTiles> {
+    let name = format!("aggregate_{}_{}_tiles_tma", super::direction_name(direction), crate::layout::class(padded));
+    crate::kernel::Entry::named(AggregateTiles::ENTRIES, &name)
+}
+
+#[inline(always)]
+fn tiles<const DX: i32, const LANES: u32, const PENALTIES: usize>(args: AggregateTiles) {
+    let AggregateTiles { map, penalties, path_costs, width, height, p1, step_bits, stages } = args;
+    let bulk =
+        AggregateBulk { matching: map, penalties, path_costs, width, height, p1, step_bits, stages, lanes: LANES };
+    walk_with::<DX, 0, 1, LANES, PENALTIES, true>(bulk);
+}
+
 /// The paths of one warp, and how their costs get into the ring.
-struct Walk<const DX: i32, const DY: i32> {
+struct Walk<const DX: i32, const DY: i32, const TILES: bool> {
     width: u32,
     height: u32,
     /// Pixels of a path.
@@ -143,7 +205,7 @@ struct Walk<const DX: i32, const DY: i32> {
     groups: u32,
 }
 
-impl<const DX: i32, const DY: i32> Walk<DX, DY> {
+impl<const DX: i32, const DY: i32, const TILES: bool> Walk<DX, DY, TILES> {
     /// The pixel of step `step` of path `path`.
     #[inline(always)]
     fn pixel(&self, path: u32, step: u32) -> usize {
@@ -178,9 +240,35 @@ impl<const DX: i32, const DY: i32> Walk<DX, DY> {
         }
     }
 
+    /// Where in a chunk's memory, of `steps` steps, a step lies: a row's pixels in memory order, so
+    /// backwards its last step comes first. A tile is as long as every other, its end outside the row.
+    #[inline(always)]
+    fn place(&self, step: u32, steps: u32) -> u32 {
+        let steps = if TILES { 1 << self.step_bits } else { steps };
+        if DY == 0 && DX < 0 { steps - 1 - step } else { step }
+    }
+
+    /// Starts the copy of chunk `chunk` of all rows into `stage`.
+    #[inline(always)]
+    fn fill_tile(&self, map: Global<u8>, data: Shared<u8>, ring: &Ring, stage: u32, chunk: u32) {
+        if warp::lane_id() == 0 {
+            let bytes = (self.groups * self.per_pixel) << self.step_bits;
+            let first_step = (chunk << self.step_bits) as i32;
+            let behind = self.width as i32 - first_step - (1 << self.step_bits);
+            let leftmost = if DX > 0 { first_step } else { behind };
+            let barrier = ring.barrier(stage);
+            barrier.arrive_expect(bytes);
+            let column = leftmost * (self.per_pixel / TILE_ELEMENT) as i32;
+            bulk::copy_tile(data, stage * bytes, map, column, self.first_path as i32, barrier);
+        }
+    }
+
     /// Starts the copies of chunk `chunk` into `stage`: each lane those of one row or one step.
     #[inline(always)]
     fn fill(&self, matching: Global<u8>, data: Shared<u8>, ring: &Ring, stage: u32, chunk: u32) {
+        if TILES {
+            return self.fill_tile(matching, data, ring, stage, chunk);
+        }
         let lane = warp::lane_id();
         let steps = self.chunk_steps(chunk);
         let first_step = chunk << self.step_bits;
@@ -215,6 +303,21 @@ impl<const DX: i32, const DY: i32> Walk<DX, DY> {
 /// `PENALTIES` times a warp loads the penalties of [`MAX_STEPS`] steps.
 #[inline(always)]
 fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const PENALTIES: usize>(args: AggregateBulk) {
+    walk_with::<DX, DY, C, LANES, PENALTIES, false>(args);
+}
+
+/// As [`walk`]; with `TILES`, `matching` is a tile map.
+#[inline(always)]
+fn walk_with<
+    const DX: i32,
+    const DY: i32,
+    const C: usize,
+    const LANES: u32,
+    const PENALTIES: usize,
+    const TILES: bool,
+>(
+    args: AggregateBulk,
+) {
     let AggregateBulk { matching, penalties, path_costs, width, height, p1, step_bits, stages, lanes } = args;
     // At least 1, so that divisions need no check.
     let lanes = if LANES == ANY { lanes.max(1) } else { LANES };
@@ -225,9 +328,12 @@ fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const PE
     let first_path = thread::block_idx_x() * groups;
     let active = groups.min(paths - first_path);
     let per_pixel = lanes * bytes::<C>();
-    let walk = Walk::<DX, DY> { width, height, steps, step_bits, first_path, active, per_pixel, groups };
+    let walk = Walk::<DX, DY, TILES> { width, height, steps, step_bits, first_path, active, per_pixel, groups };
     let chunks = ((steps - 1) >> step_bits) + 1;
 
+    if TILES {
+        bulk::acquire_tiles(matching);
+    }
     let mut ring = Ring::new(0, stages);
     let penalty_stage = Shared::<u8>::dynamic(Ring::bytes(stages), (2 * groups) << step_bits);
     let data =
@@ -277,9 +383,8 @@ fn walk<const DX: i32, const DY: i32, const C: usize, const LANES: u32, const PE
         let stage = ring.wait();
         let steps = walk.chunk_steps(chunk);
         let load = |step: u32, words: &mut Words<C>| {
-            // Backwards, a row's chunk lies in memory order: its last step first.
-            let place = if DY == 0 && DX < 0 { steps - 1 - step } else { step };
-            let at = ((stage * groups * per_pixel) << step_bits) + walk.in_stage(group, place) + first;
+            let at =
+                ((stage * groups * per_pixel) << step_bits) + walk.in_stage(group, walk.place(step, steps)) + first;
             load_shared::<C>(data, at, words);
             u32::from(penalty_stage.get((((chunk & 1) * groups + group) << step_bits) + step))
         };

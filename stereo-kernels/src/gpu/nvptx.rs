@@ -550,4 +550,30 @@ pub mod bulk {
                 in(reg32) barrier.address, options(nostack));
         }
     }
+
+    /// Makes the tile map at `map`, which the host wrote before the launch, visible to the copy engine:
+    /// once per block, before its first [`copy_tile`].
+    #[inline(always)]
+    pub fn acquire_tiles(map: Global<u8>) {
+        unsafe {
+            asm!("fence.proxy.tensormap::generic.acquire.gpu [{}], 128;", in(reg64) map.address(0), options(nostack));
+        }
+    }
+
+    /// Starts the copy of the tile whose first byte is 8-byte element `column` of row `row`, as the tile
+    /// map at `map` describes, to `target[j..]`, aligned to 128 bytes. The whole tile's bytes arrive:
+    /// zeros where it lies outside.
+    #[inline(always)]
+    pub fn copy_tile<T: Element>(target: Shared<T>, j: u32, map: Global<u8>, column: i32, row: i32, barrier: Barrier) {
+        unsafe {
+            #[cfg(not(target_feature = "sm_100"))]
+            asm!("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{}], [{}, {{{}, {}}}], [{}];",
+                in(reg32) target.address(j), in(reg64) map.address(0), in(reg32) column, in(reg32) row,
+                in(reg32) barrier.address, options(nostack));
+            #[cfg(target_feature = "sm_100")]
+            asm!("cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{}], [{}, {{{}, {}}}], [{}];",
+                in(reg32) target.address(j), in(reg64) map.address(0), in(reg32) column, in(reg32) row,
+                in(reg32) barrier.address, options(nostack));
+        }
+    }
 }

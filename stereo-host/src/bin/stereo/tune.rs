@@ -94,6 +94,7 @@ fn kernel(kernel: PathKernel) -> String {
     match kernel {
         PathKernel::Plain => "plain".to_owned(),
         PathKernel::Bulk { chunk, stages } => format!("bulk {chunk}x{stages}"),
+        PathKernel::Tiles { chunk, stages } => format!("tiles {chunk}x{stages}"),
     }
 }
 

@@ -122,6 +122,123 @@ pub fn copy<T: Element>(target: Shared<T>, j: u32, source: Global<T>, i: usize, 
     });
 }
 
+/// Bytes of a tile map, and its alignment's multiple: as the driver's tensor maps.
+pub const TILE_MAP: usize = 128;
+/// Bytes of a tile map's element.
+const TILE_ELEMENT: i64 = 8;
+/// Tiles are copied to addresses that are multiples of this many bytes.
+const TILE_UNIT: u32 = 128;
+/// What comes from outside the rows; a tile's row has at most this many bytes.
+static OUTSIDE: [u8; 2048] = [0; 2048];
+
+/// A matrix of bytes in device memory and the tiles that are copied from it, in the place of the
+/// driver's tensor map.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiles {
+    /// The matrix: `rows` rows without gaps.
+    pub source: Global<u8>,
+    /// Bytes of a row, a multiple of 16.
+    pub row_bytes: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of a tile's row, a multiple of 16, at most 2048.
+    pub tile_bytes: u32,
+    /// Rows of a tile.
+    pub tile_rows: u32,
+}
+
+impl Tiles {
+    /// The map as device memory holds it.
+    pub fn encode(&self) -> [u8; TILE_MAP] {
+        let fields = [
+            self.source.as_ptr() as u64,
+            self.source.len() as u64,
+            self.row_bytes as u64,
+            self.rows as u64,
+            self.tile_bytes.into(),
+            self.tile_rows.into(),
+        ];
+        let mut map = [0; TILE_MAP];
+        for (bytes, field) in map.chunks_exact_mut(size_of::<u64>()).zip(fields) {
+            bytes.copy_from_slice(&field.to_le_bytes());
+        }
+        map
+    }
+
+    fn decode(map: [u8; TILE_MAP]) -> Self {
+        let field = |i: usize| {
+            let mut bytes = [0; size_of::<u64>()];
+            bytes.copy_from_slice(&map[i * size_of::<u64>()..][..size_of::<u64>()]);
+            u64::from_le_bytes(bytes)
+        };
+        // SAFETY: whoever uses the source is checked against the buffers that exist.
+        let source = unsafe { Global::from_raw(field(0) as *const u8, field(1) as usize) };
+        Self {
+            source,
+            row_bytes: field(2) as usize,
+            rows: field(3) as usize,
+            tile_bytes: field(4) as u32,
+            tile_rows: field(5) as u32,
+        }
+    }
+}
+
+/// Makes the tile map at `map`, which the host wrote before the launch, visible to the copy engine:
+/// once per block, before its first [`copy_tile`].
+#[track_caller]
+pub fn acquire_tiles(map: Global<u8>) {
+    let at = Location::caller();
+    scheduler::with(|block| {
+        map.read(block, 0, TILE_MAP, 64, Access::BulkCopy, at);
+    });
+}
+
+/// Starts the copy of the tile whose first byte is 8-byte element `column` of row `row`, as the tile
+/// map at `map` describes, to `target[j..]`, aligned to 128 bytes. The whole tile's bytes arrive:
+/// zeros where it lies outside.
+#[track_caller]
+pub fn copy_tile<T: Element>(target: Shared<T>, j: u32, map: Global<u8>, column: i32, row: i32, barrier: Barrier) {
+    let at = Location::caller();
+    scheduler::with(|block| {
+        let (_, barrier) = barrier.find(block, at);
+        let p = map.read(block, 0, TILE_MAP, 64, Access::BulkCopy, at);
+        // SAFETY: `read` has found the map's bytes in live memory.
+        let tiles = Tiles::decode(std::array::from_fn(|i| unsafe { u8::load(p.add(i)) }));
+        let bytes = tiles.tile_bytes * tiles.tile_rows;
+        let target = target.checked(block, j, bytes, TILE_UNIT, Access::BulkCopy, at);
+        if block.checks() {
+            block.shared.record(block, target, bytes, Access::BulkCopy, at);
+        }
+        for offset in 0..bytes {
+            // SAFETY: `checked` has found the bytes in the block's shared memory.
+            unsafe { u8::store(block.shared.pointer(target + offset), POISON) }
+        }
+        let mut bulk = block.bulk.borrow_mut();
+        for r in 0..tiles.tile_rows {
+            let first = i64::from(column) * TILE_ELEMENT;
+            let (row_bytes, tile_bytes) = (tiles.row_bytes as i64, i64::from(tiles.tile_bytes));
+            let row = i64::from(row) + i64::from(r);
+            let row_inside = (0..tiles.rows as i64).contains(&row);
+            // Before the row, in it, behind it.
+            let before = if row_inside { (-first).clamp(0, tile_bytes) } else { tile_bytes };
+            let inside = (row_bytes - first).clamp(before, tile_bytes) - before;
+            let mut to = target + r * tiles.tile_bytes;
+            let mut start = |source: *const u8, bytes: i64| {
+                if bytes > 0 {
+                    bulk.start(Copy { barrier, source, target: to, bytes: bytes as u32, phase: None });
+                    to += bytes as u32;
+                }
+            };
+            start(OUTSIDE.as_ptr(), before);
+            if inside > 0 {
+                let from = (row * row_bytes + first + before) as usize;
+                start(tiles.source.read(block, from, inside as usize, 8, Access::BulkCopy, at), inside);
+            }
+            start(OUTSIDE.as_ptr(), tile_bytes - before - inside);
+        }
+    });
+}
+
 /// A bulk copy.
 struct Copy {
     barrier: usize,
