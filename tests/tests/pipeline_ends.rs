@@ -10,10 +10,11 @@ use std::{
 };
 
 use stereo_host::{
-    DisparityMap, Error, GrayView, Options, Params, Report, Result, Scene, SceneSpec,
+    Backend, DisparityMap, Error, GrayView, Params, Report, Result, Scene, SceneSpec,
     masda::{Candidates, GraphSolver, ImagePlane, graph_solver, image_plane},
     pipeline::{Pipeline, PipelineOptions, StereoPair},
 };
+use stereo_tests::gpu::on;
 
 const WIDTH: usize = 64;
 const HEIGHT: usize = 48;
@@ -28,7 +29,7 @@ fn scene() -> Arc<Scene> {
 }
 
 fn pipeline(masda: bool, options: &PipelineOptions) -> Pipeline {
-    Pipeline::new(WIDTH, HEIGHT, &params(masda), &Options::default(), options).unwrap()
+    Pipeline::new(WIDTH, HEIGHT, &params(masda), &on(Backend::Auto), options).unwrap()
 }
 
 /// Calls the given hook, then the real half.
@@ -73,8 +74,8 @@ fn hooked(
     options: &PipelineOptions,
 ) -> Pipeline {
     let params = params(true);
-    let plane = Hooked { inner: image_plane(&params, &Options::default()).unwrap(), hook: plane_hook };
-    let solver = Hooked { inner: graph_solver(&params, &Options::default()).unwrap(), hook: solver_hook };
+    let plane = Hooked { inner: image_plane(&params, &on(Backend::Auto)).unwrap(), hook: plane_hook };
+    let solver = Hooked { inner: graph_solver(&params, &on(Backend::Auto)).unwrap(), hook: solver_hook };
     Pipeline::with_halves(WIDTH, HEIGHT, &params, Box::new(plane), Box::new(solver), options).unwrap()
 }
 
@@ -288,7 +289,7 @@ fn latest_only_drops_waiting_frames_and_gives_the_last_one() {
 fn refused_depths() {
     for depth in [0, 1025] {
         let options = PipelineOptions { depth, ..PipelineOptions::default() };
-        let error = Pipeline::new(WIDTH, HEIGHT, &params(true), &Options::default(), &options).err().unwrap();
+        let error = Pipeline::new(WIDTH, HEIGHT, &params(true), &on(Backend::Auto), &options).err().unwrap();
         assert_eq!(error.to_string(), format!("depth = {depth} is not allowed: 1 to 1024"));
     }
 }

@@ -7,6 +7,7 @@ use stereo_host::{
     io::Gray,
     pipeline::{Pipeline, PipelineOptions, StereoPair},
 };
+use stereo_tests::gpu::on;
 
 /// As many frames as the published system was verified with, and some.
 const FRAMES: usize = 36;
@@ -64,7 +65,7 @@ fn moving_sequence_masda() {
     let pairs: Vec<_> = moving(150, 60, 40).into_iter().map(Arc::new).collect();
     for fill in [false, true] {
         let params = Params { disparities: 40, fill, ..Params::masda() };
-        check(&pairs, &params, &Options::default());
+        check(&pairs, &params, &on(Backend::Auto));
     }
     let reference = Options { backend: Backend::Reference, ..Options::default() };
     check(&pairs, &Params { disparities: 40, ..Params::masda() }, &reference);
@@ -73,7 +74,7 @@ fn moving_sequence_masda() {
 #[test]
 fn moving_sequence_sgm() {
     let pairs: Vec<_> = moving(90, 40, 24).into_iter().map(Arc::new).collect();
-    check(&pairs, &Params { disparities: 24, ..Params::default() }, &Options::default());
+    check(&pairs, &Params { disparities: 24, ..Params::default() }, &on(Backend::Auto));
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn scenes_of_changing_content_masda() {
             Arc::new(spec.render().unwrap())
         })
         .collect();
-    check(&pairs, &Params { disparities: 33, ..Params::masda() }, &Options::default());
+    check(&pairs, &Params { disparities: 33, ..Params::masda() }, &on(Backend::Auto));
 }
 
 #[test]
@@ -97,8 +98,8 @@ fn all_eight_scenes_repeated() {
         let scene = Arc::new(files.load().unwrap());
         let (width, height) = scene.left.size();
         let params = Params { disparities: scene.disparities, fill: true, ..Params::masda() };
-        let expected = alone(std::slice::from_ref(&scene), &params, &Options::default()).remove(0);
-        let pipeline = Pipeline::new(width, height, &params, &Options::default(), &PipelineOptions::default()).unwrap();
+        let expected = alone(std::slice::from_ref(&scene), &params, &on(Backend::Auto)).remove(0);
+        let pipeline = Pipeline::new(width, height, &params, &on(Backend::Auto), &PipelineOptions::default()).unwrap();
         let source = std::iter::repeat_n(scene, FRAMES).map(Ok);
         let mut count = 0;
         let summary = pipeline
@@ -117,7 +118,7 @@ fn a_channel_is_a_source_and_roles_have_names() {
     let spec = SceneSpec { width: 64, height: 48, disparities: 16, ..SceneSpec::default() };
     let scene = Arc::new(spec.render().unwrap());
     let params = Params { disparities: 16, ..Params::masda() };
-    let options = Options { timing: true, ..Options::default() };
+    let options = Options { timing: true, ..on(Backend::Auto) };
     let pipeline = Pipeline::new(64, 48, &params, &options, &PipelineOptions::default()).unwrap();
     let (sender, receiver) = mpsc::sync_channel(1);
     let feeder = std::thread::spawn(move || (0..5).for_each(|_| sender.send(scene.clone()).unwrap()));

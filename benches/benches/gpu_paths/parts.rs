@@ -194,9 +194,10 @@ impl Bench<'_> {
     fn whole(&self) -> Result<()> {
         let (mut rows, mut lines) = (Vec::new(), Vec::new());
         for paths in [Paths::Four, Paths::Eight] {
-            let mut plans = vec![("plain", Plan::PLAIN)];
+            let mut plans = vec![("plain", Plan::PLAIN), ("horizontal bulk", self.bulk(true, false, false))];
             if paths == Paths::Eight {
                 plans.push(("vertical and oblique bulk", self.bulk(false, true, true)));
+                plans.push(("horizontal and oblique bulk", self.bulk(true, false, true)));
                 plans.push(("no oblique bulk", self.bulk(true, true, false)));
             } else {
                 plans.push(("vertical bulk", self.bulk(false, true, false)));
@@ -214,8 +215,11 @@ impl Bench<'_> {
                 let runs = frame.len();
                 let times = Times::of(frame);
                 let base = *plain.get_or_insert(times.median_ms);
-                let published =
-                    if paths == Paths::Eight && name.contains("and oblique") { PUBLISHED_WHOLE } else { "" };
+                let published = if paths == Paths::Eight && name.starts_with("vertical and oblique") {
+                    PUBLISHED_WHOLE
+                } else {
+                    ""
+                };
                 lines.push(vec![
                     format!("{} paths, {name}", paths.count()),
                     ms(&times),

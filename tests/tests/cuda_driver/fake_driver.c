@@ -231,10 +231,11 @@ typedef struct {
 } copy_2d;
 result cuMemcpy2DAsync_v2(const copy_2d *c, stream *s) {
     CHECK_COPY;
-    if (c->src_type != 1 || c->dst_type != 2 || c->src_x || c->src_y || c->dst_x || c->dst_y) return INVALID_VALUE;
+    if ((c->src_type != 1 && c->src_type != 2) || c->dst_type != 2 || c->src_x || c->src_y || c->dst_x || c->dst_y) return INVALID_VALUE;
     if (c->width > c->src_pitch || c->width > c->dst_pitch) return INVALID_VALUE;
+    const char *from = c->src_type == 1 ? c->src_host : (const char *)c->src_device;
     for (size_t y = 0; y < c->height; y++)
-        memcpy((char *)c->dst_device + y * c->dst_pitch, c->src_host + y * c->src_pitch, c->width);
+        memcpy((char *)c->dst_device + y * c->dst_pitch, from + y * c->src_pitch, c->width);
     return SUCCESS;
 }
 

@@ -3,7 +3,7 @@
 use std::{env, ffi::c_void, thread};
 
 use stereo_host::{
-    Error, Result,
+    DeviceImage, Error, Result,
     cuda::{
         CudaContext, DeviceBuffer, Event, Kernel, LaunchConfig, PinnedBuffer, Priority, Stream,
         device::Driver,
@@ -156,6 +156,37 @@ fn cuda_rows_of_any_stride() {
         // SAFETY: refused before anything is queued.
         let short = unsafe { stream.upload_rows(&source, source_stride, &target, target_stride, width, height + 1) };
         assert!(matches!(short, Err(Error::Mismatch { .. })), "{short:?}");
+    }
+}
+
+#[test]
+fn cuda_rows_within_device_memory() {
+    let Some(context) = context("cuda_rows_within_device_memory") else { return };
+    let stream = Stream::new(context, Priority::Low).unwrap();
+    for (width, height, source_pitch, target_pitch) in [(17, 13, 20, 32), (1, 1, 1, 1), (8, 4, 8, 8), (8, 4, 13, 8)] {
+        let pixels: Vec<u8> = (0..source_pitch * height).map(|i| (i % 251) as u8).collect();
+        let source = DeviceBuffer::<u8>::new(context, pixels.len()).unwrap();
+        let target = DeviceBuffer::<u8>::new(context, target_pitch * height).unwrap();
+        let from = DeviceImage { address: source.device_ptr(), pitch: source_pitch };
+        let to = DeviceImage { address: target.device_ptr(), pitch: target_pitch };
+        let mut output = vec![0; target.len()];
+        // SAFETY: synchronised before anything is read or dropped.
+        unsafe {
+            stream.upload(&pixels, &source).unwrap();
+            stream.fill_bytes(&target, 0xee).unwrap();
+            stream.copy_rows(from, to, width, height).unwrap();
+            stream.download(&target, &mut output).unwrap();
+        }
+        stream.synchronize().unwrap();
+        for (i, value) in output.into_iter().enumerate() {
+            let (x, y) = (i % target_pitch, i / target_pitch);
+            let expected = if x < width { pixels[y * source_pitch + x] } else { 0xee };
+            assert_eq!(value, expected, "({x}, {y}) of {width}x{height}, pitches {source_pitch}, {target_pitch}");
+        }
+        let narrow = DeviceImage { pitch: width - 1, ..to };
+        // SAFETY: refused before anything is queued.
+        let refused = unsafe { stream.copy_rows(from, narrow, width, height) };
+        assert!(matches!(refused, Err(Error::Mismatch { .. })), "{refused:?}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! `stereo info`.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use stereo_host::{Backend, Error, Result};
 
@@ -14,6 +16,8 @@ struct Info {
     cpu_features: Vec<&'static str>,
     /// What `--backend auto` takes.
     auto: &'static str,
+    /// Where measured plans are kept.
+    plan_folder: Option<PathBuf>,
     backends: Vec<BackendInfo>,
 }
 
@@ -32,6 +36,7 @@ pub fn run(args: &InfoCommand) -> Result<()> {
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         cpu_features: cpu_features(),
         auto: Backend::Auto.resolve().name(),
+        plan_folder: stereo_host::cache_folder(),
         backends: Backend::ALL.into_iter().map(backend_info).collect(),
     };
     if args.json { output::print_json(&info) } else { output::print(&info.text()) }
@@ -58,6 +63,9 @@ impl Info {
                 Some(reason) => format!("not available: {reason}"),
             };
             text += &format!("  {:10} {state}\n", backend.name);
+        }
+        if let Some(folder) = &self.plan_folder {
+            text += &format!("measured plans: {}\n", folder.display());
         }
         text
     }
