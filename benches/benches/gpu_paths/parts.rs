@@ -157,10 +157,15 @@ impl Bench<'_> {
     fn isolated(&self) -> Result<()> {
         let alone = |plan| Plan { streams: 1, horizontal_first: false, ..plan };
         let params = self.params(Paths::Eight);
-        let plans = [("plain", alone(Plan::PLAIN)), ("bulk", alone(self.bulk(true, true, true)))];
+        let mut plans = vec![("plain", alone(Plan::PLAIN)), ("bulk", alone(self.bulk(true, true, true)))];
+        let (chunk, stages) = self.args.horizontal;
+        let tiles = alone(Plan { horizontal: PathKernel::Tiles { chunk, stages }, ..Plan::PLAIN });
+        if self.frames.matcher(&params, Tuning::Fixed(tiles), false).is_ok() {
+            plans.push(("tiles", tiles));
+        }
         let mut rows = Vec::new();
         let mut measured = Vec::new();
-        for (name, plan) in plans {
+        for &(name, plan) in &plans {
             let mut kernels = PerDirection::default();
             self.frames.measure_plan(&params, plan, true, self.runs(), |report| kernels.add(report))?;
             let times: Vec<_> = kernels.times().collect();
@@ -171,9 +176,9 @@ impl Bench<'_> {
             measured.push(times);
         }
         let rate = |times: &Times| format!("{:.0}", self.bytes() / times.median_ms / 1e6);
-        let lines = measured[0].iter().zip(&measured[1]).map(|((direction, plain), (_, bulk))| {
+        let line = |name: String, direction: Direction, plain: &Times, bulk: &Times| {
             vec![
-                direction.name().to_owned(),
+                name,
                 ms(plain),
                 format!("{:.3}", plain.std_ms),
                 rate(plain),
@@ -181,12 +186,21 @@ impl Bench<'_> {
                 format!("{:.3}", bulk.std_ms),
                 rate(bulk),
                 delta(bulk.median_ms, plain.median_ms),
-                published_isolated(*direction).to_owned(),
+                published_isolated(direction).to_owned(),
             ]
-        });
+        };
+        let mut lines = Vec::new();
+        for (kind, times) in plans.iter().zip(&measured).skip(1) {
+            for ((direction, plain), (_, times)) in measured[0].iter().zip(times) {
+                // Tiles are for the horizontal directions only.
+                if kind.0 == "bulk" || direction.offset().1 == 0 {
+                    lines.push(line(format!("{direction}, {}", kind.0), *direction, plain, times));
+                }
+            }
+        }
         let heading =
-            ["isolated", "plain, ms", "std", "GB/s", "bulk, ms", "std", "GB/s", "delta", "published (26 / 170 SMs)"];
-        print!("{}", markdown(&heading, &lines.collect::<Vec<_>>()));
+            ["isolated", "plain, ms", "std", "GB/s", "copied, ms", "std", "GB/s", "delta", "published (26 / 170 SMs)"];
+        print!("{}", markdown(&heading, &lines));
         self.save("isolated", &rows)
     }
 
