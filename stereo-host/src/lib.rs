@@ -32,7 +32,7 @@ pub use direction::Direction;
 pub use disparity::DisparityMap;
 pub use error::{Error, Result};
 pub use gpu::plan::{PathKernel, Plan};
-pub use matcher::{Backend, Matcher, Options};
+pub use matcher::{Backend, MAX_THREADS, Matcher, Options};
 pub use params::{
     Algorithm, Census, Compat, MAX_DISPARITIES, MAX_MASDA_DISPARITIES, MAX_MASDA_ITERATIONS, MAX_SIDE, MasdaParams,
     Params, Paths, SUBPIXEL_BITS, Speckle,

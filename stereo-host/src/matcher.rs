@@ -85,12 +85,15 @@ impl FromStr for Backend {
     }
 }
 
+/// The most CPU threads that a matcher takes: beyond any machine's cores, starting them alone takes minutes.
+pub const MAX_THREADS: usize = 1024;
+
 /// How a matcher runs, as opposed to what it computes: no option changes a byte of the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where to run.
     pub backend: Backend,
-    /// CPU threads; `None` takes all. The result does not depend on it.
+    /// CPU threads, at most [`MAX_THREADS`]; `None` takes all. The result does not depend on it.
     pub threads: Option<usize>,
     /// Which GPU, by the driver's number; `None` takes the first.
     pub device: Option<u32>,
@@ -98,6 +101,18 @@ pub struct Options {
     pub tuning: Tuning,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
     pub timing: bool,
+}
+
+impl Options {
+    /// Checks what does not depend on the machine.
+    pub(crate) fn validate(&self) -> Result<()> {
+        match self.threads {
+            Some(threads) if !(1..=MAX_THREADS).contains(&threads) => {
+                Err(Error::parameter("threads", threads, format!("1 to {MAX_THREADS}")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// One backend's implementation, built for a size and parameters that were checked.
@@ -224,10 +239,7 @@ impl Matcher {
     fn check_build(width: usize, height: usize, params: &Params, options: &Options) -> Result<()> {
         check_size(width, height)?;
         params.validate()?;
-        if options.threads == Some(0) {
-            return Err(Error::parameter("threads", 0, "at least 1"));
-        }
-        Ok(())
+        options.validate()
     }
 
     /// Matches a pair into a new map.

@@ -26,7 +26,11 @@ fn parameters_outside_their_range() {
     match_refused("--lr-max-diff 2000", 2, &["lr_max_diff = 2000", "1024"]);
     match_refused("--min-disparity 3000", 2, &["min_disparity = 3000"]);
     match_refused("--min-disparity -2147483648", 2, &["min_disparity = -2147483648"]);
-    match_refused("--threads 0", 2, &["threads = 0"]);
+    for threads in ["0", "1025", "18446744073709551615"] {
+        for algorithm in ["sgm", "masda"] {
+            match_refused(&format!("--threads {threads} --algorithm {algorithm}"), 2, &["threads = ", "1 to 1024"]);
+        }
+    }
     let dir = pair(24, 16);
     for (d, word) in [("0", "disparities = 0"), ("1025", "disparities = 1025")] {
         refused(dir.path(), &format!("match l.png r.png -o m.pfm -d {d}"), 2, &[word, "1024"]);
@@ -241,4 +245,34 @@ fn standard_output_that_is_full_or_closed() {
         let output = stereo(here, args).stdout(writer).output().unwrap();
         assert_eq!((output.status.code(), cli::text(&output.stderr).as_str()), (Some(0), ""), "stereo {args}");
     }
+}
+
+#[test]
+fn raw_frames_of_impossible_sizes() {
+    let dir = pair(24, 16);
+    for size in ["0x0", "0x48", "32769x1", "99999999x99999999", "18446744073709551615x2"] {
+        refused(dir.path(), &format!("stream - --size {size}"), 2, &["size = ", size, "32768"]);
+    }
+}
+
+#[test]
+fn two_outputs_of_one_name() {
+    let dir = pair(24, 16);
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    for color in ["m.png", "./m.png", "sub/../m.png"] {
+        refused(
+            dir.path(),
+            &format!("match l.png r.png -o m.png -d 8 --color={color}"),
+            2,
+            &["another name than the map"],
+        );
+    }
+    assert_eq!(files(dir.path()), ["l.png", "r.png", "sub"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_without_an_end_is_not_read_for_ever() {
+    let dir = pair(24, 16);
+    refused(dir.path(), "match /dev/zero r.png -o m.pfm", 1, &["/dev/zero", "does not end"]);
 }

@@ -260,3 +260,24 @@ fn info_help_and_completions() {
         assert!(done(here, &format!("completions {shell}")).contains("stereo"), "{shell}");
     }
 }
+
+#[test]
+fn pictures_in_netpbm_are_p6() {
+    let dir = pair(24, 16);
+    done(dir.path(), "match l.png r.png -o m.pfm -d 8 --color=c.ppm");
+    assert!(fs::read(dir.path().join("c.ppm")).unwrap().starts_with(b"P6\n"));
+    image::open(dir.path().join("c.ppm")).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_unicode() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    let dir = pair(24, 16);
+    let name = OsStr::from_bytes(b"l\xff.png");
+    fs::rename(dir.path().join("l.png"), dir.path().join(name)).unwrap();
+    let output = stereo(dir.path(), "match r.png -o m.pfm -d 8 --json").arg(name).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", cli::text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["right"], "l\u{fffd}.png");
+}

@@ -31,6 +31,20 @@ fn sequence(count: u32) -> (TempDir, Vec<u8>) {
     (dir, raw)
 }
 
+#[test]
+fn a_missing_file_does_not_shift_the_pairs() {
+    let (dir, _) = sequence(4);
+    fs::remove_file(dir.path().join("left/f_001.png")).unwrap();
+    fs::remove_file(dir.path().join("right/f_002.png")).unwrap();
+    refused(dir.path(), "stream . -d 16", 1, &["f_002.png has no partner", "f_001.png"]);
+    // Names that tell the views apart: the numbers decide.
+    for (old, new) in [("f_000", "left_000"), ("f_002", "left_001"), ("f_003", "left_003")] {
+        let name = |stem: &str| dir.path().join(format!("left/{stem}.png"));
+        fs::rename(name(old), name(new)).unwrap();
+    }
+    done(dir.path(), "stream . -d 16 --backend cpu");
+}
+
 fn json(output: &str) -> Value {
     serde_json::from_str(output).unwrap()
 }

@@ -48,6 +48,9 @@ pub(super) fn target(path: &Path) -> Result<(PathBuf, PathBuf)> {
         // Renaming over a device or a pipe would replace it.
         Ok(meta) if !meta.is_file() => return Err(format_error(path, "cannot write: it is not a regular file")),
         Ok(_) => fs::canonicalize(path).map_err(|e| write_error(path, e))?,
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|link| link.is_symlink()) => {
+            return Err(format_error(path, "cannot write: it is a link to a file that is not there"));
+        }
         Err(_) if path.file_name().is_none() => return Err(format_error(path, "cannot write: it names no file")),
         Err(_) => path.to_owned(),
     };
@@ -124,6 +127,10 @@ mod tests {
         write(&link, |w| w.write_all(b"new").map_err(|e| write_error(&link, e))).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&file).unwrap(), b"new");
+        fs::remove_file(&file).unwrap();
+        let text = write(&link, |_| Ok(())).unwrap_err().to_string();
+        assert!(text.contains("link to a file that is not there"), "{text}");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         let text = write(Path::new("/dev/null"), |_| Ok(())).unwrap_err().to_string();
         assert!(text.contains("not a regular file"), "{text}");
     }

@@ -17,6 +17,9 @@ const MAX_EXPANSION: u64 = 2048;
 /// Pixel bytes that any file may promise, however short it is.
 const EXPANSION_SLACK: u64 = 1 << 20;
 
+/// Bytes that are read from a pipe or a device, which may never end: enough for a colour image of 16384x16384.
+const MAX_STREAMED: u64 = 1 << 30;
+
 /// Decoders may hold the pixels, one more copy and their tables.
 const DECODER_COPIES: u64 = 4;
 
@@ -110,13 +113,17 @@ pub(super) fn decode(path: &Path) -> Result<DynamicImage> {
 
 /// The file's bytes; a folder or an empty file is refused by name.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let mut file = fs::File::open(path).map_err(|e| read_error(path, e))?;
+    let file = fs::File::open(path).map_err(|e| read_error(path, e))?;
     let meta = file.metadata().map_err(|e| read_error(path, e))?;
     if meta.is_dir() {
         return Err(format_error(path, "cannot read: it is a folder"));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
-    file.read_to_end(&mut bytes).map_err(|e| read_error(path, e))?;
+    let limit = if meta.is_file() { u64::MAX } else { MAX_STREAMED };
+    file.take(limit).read_to_end(&mut bytes).map_err(|e| read_error(path, e))?;
+    if bytes.len() as u64 == limit {
+        return Err(format_error(path, format!("no regular file, and it does not end within {limit} bytes")));
+    }
     if bytes.is_empty() {
         return Err(format_error(path, "the file is empty"));
     }

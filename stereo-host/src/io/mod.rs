@@ -11,7 +11,12 @@ mod gray;
 mod map;
 mod pfm;
 
-use std::path::Path;
+use std::{io::Write, path::Path};
+
+use image::{
+    ColorType,
+    codecs::pnm::{PnmEncoder, PnmSubtype, SampleEncoding},
+};
 
 pub use gray::{Gray, load_gray};
 pub use map::{Encoding, load_disparity, load_raw16};
@@ -28,7 +33,23 @@ pub type FloatImage = image::ImageBuffer<image::Luma<f32>, Vec<f32>>;
 /// [`Error::Parameter`] for an extension that names no known format, [`Error::File`] when writing fails.
 pub fn save_image(path: &Path, image: &image::DynamicImage) -> Result<()> {
     let format = picture_format(path)?;
-    atomic::write(path, |file| image.write_to(file, format).map_err(|e| image_error(path, e)))
+    atomic::write(path, |file| {
+        let written = match format {
+            // The encoder's own choice is PAM, which most readers of .ppm and .pgm do not know.
+            image::ImageFormat::Pnm => image.write_with_encoder(netpbm(PnmEncoder::new(file), image.color())),
+            _ => image.write_to(file, format),
+        };
+        written.map_err(|e| image_error(path, e))
+    })
+}
+
+/// The classic binary format, P5 or P6, where there is one for the pixels.
+fn netpbm<W: Write>(encoder: PnmEncoder<W>, color: ColorType) -> PnmEncoder<W> {
+    match color {
+        ColorType::L8 => encoder.with_subtype(PnmSubtype::Graymap(SampleEncoding::Binary)),
+        ColorType::Rgb8 => encoder.with_subtype(PnmSubtype::Pixmap(SampleEncoding::Binary)),
+        _ => encoder,
+    }
 }
 
 /// Writes a text file.
@@ -36,7 +57,6 @@ pub fn save_image(path: &Path, image: &image::DynamicImage) -> Result<()> {
 /// # Errors
 /// [`Error::File`] or [`Error::Format`] when that is not possible there.
 pub fn save_text(path: &Path, text: &str) -> Result<()> {
-    use std::io::Write;
     atomic::write(path, |file| file.write_all(text.as_bytes()).map_err(|e| write_error(path, e)))
 }
 

@@ -147,6 +147,7 @@ impl Pipeline {
         pipeline: &PipelineOptions,
     ) -> Result<Self> {
         pipeline.validate()?;
+        options.validate()?;
         check_size(width, height)?;
         let work = match params.algorithm {
             Algorithm::Sgm => Work::Whole(Box::new(Matcher::new(width, height, params, options)?)),

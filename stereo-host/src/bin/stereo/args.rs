@@ -443,7 +443,7 @@ pub struct RunArgs {
     /// Where to run; auto takes the best one available (see `stereo info`)
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = backends())]
     pub backend: Backend,
-    /// CPU threads [default: all]
+    /// CPU threads, 1 to 1024 [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Which GPU, by the driver's number [default: the first]

@@ -48,7 +48,7 @@ pub fn run(args: &BenchCommand) -> Result<()> {
     }
     .render()?;
     tracing::debug!("{params:?}");
-    let bar = output::progress(2 * u64::from(args.iterations + args.warmup), "runs");
+    let bar = output::progress(2 * runs(args), "runs");
 
     // Measuring the stages costs time itself (events between kernels, no overlap of streams), so that the
     // whole is timed without, and one matcher after the other keeps the memory of one.
@@ -97,16 +97,21 @@ fn measure(
     let (left, right) = (scene.left.view()?, scene.right.view()?);
     let mut matcher = Matcher::new(args.size.width, args.size.height, params, &args.run.to_options_for_many(timing))?;
     let mut map = matcher.compute(&left, &right)?;
-    for run in 0..args.warmup + args.iterations {
+    for run in 0..runs(args) {
         interrupt::check()?;
         let start = Instant::now();
         matcher.compute_into(&left, &right, &mut map)?;
-        if run >= args.warmup {
+        if run >= u64::from(args.warmup) {
             record(matcher.report(), start.elapsed().as_secs_f64() * 1e3);
         }
         bar.inc(1);
     }
     Ok(matcher.report().clone())
+}
+
+/// Both numbers may be the largest of their type.
+fn runs(args: &BenchCommand) -> u64 {
+    u64::from(args.warmup) + u64::from(args.iterations)
 }
 
 impl BenchReport {

@@ -10,7 +10,11 @@ use stereo_host::{
     io::{self, Gray},
 };
 
-use crate::{args::DemoCommand, interrupt, output};
+use crate::{
+    args::DemoCommand,
+    interrupt,
+    output::{self, Lossy},
+};
 
 /// Enough for the parallax to show at 640 pixels, little enough for the scalar reference to answer in seconds.
 const DISPARITIES: u32 = 64;
@@ -18,7 +22,7 @@ const DISPARITIES: u32 = 64;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct DemoReport<'a> {
-    files: &'a [PathBuf],
+    files: Vec<Lossy<'a>>,
     score: Score,
     params: &'a Params,
     #[serde(flatten)]
@@ -50,7 +54,12 @@ pub fn run(args: &DemoCommand) -> Result<()> {
     let score = eval::score(&map, &scene.truth_left, &scene.truth_right)?;
     let report = matcher.report();
     if args.json {
-        return output::print_json(&DemoReport { files: &files, score, params: &params, report });
+        return output::print_json(&DemoReport {
+            files: files.iter().map(|file| Lossy(file)).collect(),
+            score,
+            params: &params,
+            report,
+        });
     }
     let mut text = String::new();
     for file in &files {

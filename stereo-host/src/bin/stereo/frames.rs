@@ -8,7 +8,7 @@ use std::{
 use clap::ValueEnum;
 use image::{GrayImage, ImageBuffer};
 use stereo_host::{
-    Error, Result,
+    Error, MAX_SIDE, Result,
     io::{Gray, load_gray},
 };
 
@@ -57,6 +57,7 @@ pub fn open(args: &StreamCommand) -> Result<Frames> {
         let size = args.size.ok_or_else(|| {
             parameter("size", "nothing", "WxH of one view is needed for raw frames on standard input")
         })?;
+        check_size(size.width, size.height)?;
         let raw = Raw { size, format: args.pixel_format, layout: args.layout };
         return Ok(Frames { pairs: Box::new(raw.pairs(std::io::stdin())), count: None });
     }
@@ -83,7 +84,20 @@ fn in_folder(folder: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     if left.len() != right.len() {
         return Err(refused(format!("{} left images, but {} right ones", left.len(), right.len())));
     }
+    if let Some((left, right)) = left.iter().zip(&right).find(|(left, right)| !belong_together(left, right)) {
+        let reason = format!("{} has no partner, its place has {}", left.display(), right.display());
+        return Err(refused(reason));
+    }
     Ok(left.into_iter().zip(right).collect())
+}
+
+/// Whether two files are one pair's: the same name, or the same digits in names that tell the views apart. A missing
+/// file on either side would otherwise pair every later frame with a wrong one.
+fn belong_together(left: &Path, right: &Path) -> bool {
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let (left, right) = (name(left), name(right));
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    left == right || !digits(&left).is_empty() && digits(&left) == digits(&right)
 }
 
 /// The image files of a folder, by name.
@@ -115,6 +129,9 @@ fn numbered(left: &str, right: &str, start: u64) -> Result<Vec<(PathBuf, PathBuf
     Ok(files)
 }
 
+/// The most digits of a number in a pattern: no file system takes a longer name.
+const MAX_DIGITS: usize = 255;
+
 /// A file name with one number in it, `%d` or `%04d`.
 #[derive(Debug)]
 struct Pattern<'a> {
@@ -127,7 +144,11 @@ impl<'a> Pattern<'a> {
     fn new(text: &'a str) -> Result<Self> {
         let parts = text.split_once('%').and_then(|(before, rest)| {
             let (digits, after) = rest.split_once('d')?;
-            let digits = if digits.is_empty() { 0 } else { digits.strip_prefix('0')?.parse().ok()? };
+            let digits = if digits.is_empty() {
+                0
+            } else {
+                digits.strip_prefix('0')?.parse().ok().filter(|&n| n <= MAX_DIGITS)?
+            };
             (!after.contains('%')).then_some(Self { before, digits, after })
         });
         parts.ok_or_else(|| parameter("pattern", text, "a file name with one number in it, like left_%04d.png"))
@@ -136,6 +157,14 @@ impl<'a> Pattern<'a> {
     fn path(&self, number: u64) -> PathBuf {
         format!("{}{number:0width$}{}", self.before, self.after, width = self.digits).into()
     }
+}
+
+/// Refuses a size before the memory of a frame is taken.
+fn check_size(width: usize, height: usize) -> Result<()> {
+    if (1..=MAX_SIDE).contains(&width) && (1..=MAX_SIDE).contains(&height) {
+        return Ok(());
+    }
+    Err(parameter("size", &Size { width, height }.to_string(), &format!("each side must be 1 to {MAX_SIDE} pixels")))
 }
 
 fn parameter(name: &'static str, value: &str, limit: &str) -> Error {
@@ -230,7 +259,7 @@ mod tests {
         for (text, expected) in [("a_%04d.png", "a_0007.png"), ("%d/b.pgm", "7/b.pgm"), ("x%012d", "x000000000007")] {
             assert_eq!(Pattern::new(text).unwrap().path(7), PathBuf::from(expected));
         }
-        for text in ["left.png", "%4d.png", "%s.png", "%d_%d.png", "%"] {
+        for text in ["left.png", "%4d.png", "%s.png", "%d_%d.png", "%", "%0256d.png", "%070000d.png"] {
             assert!(Pattern::new(text).unwrap_err().to_string().contains("left_%04d.png"), "{text}");
         }
     }

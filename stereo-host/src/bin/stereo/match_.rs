@@ -8,16 +8,20 @@ use stereo_host::{
     io::{self, Encoding},
 };
 
-use crate::{args::MatchCommand, interrupt, output};
+use crate::{
+    args::MatchCommand,
+    interrupt,
+    output::{self, Lossy},
+};
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct MatchReport<'a> {
-    left: &'a Path,
-    right: &'a Path,
-    output: &'a Path,
+    left: Lossy<'a>,
+    right: Lossy<'a>,
+    output: Lossy<'a>,
     encoding: String,
-    color: Option<&'a Path>,
+    color: Option<Lossy<'a>>,
     width: usize,
     height: usize,
     bits: u32,
@@ -62,11 +66,11 @@ pub fn run(args: &MatchCommand) -> Result<()> {
     );
     if args.json {
         return output::print_json(&MatchReport {
-            left: &args.left,
-            right: &args.right,
-            output: &args.output,
+            left: Lossy(&args.left),
+            right: Lossy(&args.right),
+            output: Lossy(&args.output),
             encoding: encoding.to_string(),
-            color: color.as_deref(),
+            color: color.as_deref().map(Lossy),
             width,
             height,
             bits: left.pixels().bits(),
@@ -93,7 +97,7 @@ fn check_outputs(args: &MatchCommand, color: Option<&Path>) -> Result<()> {
         io::check_target(output)?;
     }
     match color {
-        Some(color) if color == args.output || same_file(color, &args.output) => {
+        Some(color) if same_place(color, &args.output) => {
             Err(refused(color, "the preview needs another name than the map"))
         }
         _ => Ok(()),
@@ -102,6 +106,12 @@ fn check_outputs(args: &MatchCommand, color: Option<&Path>) -> Result<()> {
 
 fn refused(output: &Path, limit: &str) -> Error {
     Error::Parameter { name: "output", value: output.display().to_string(), limit: limit.to_owned() }
+}
+
+/// Whether two names, of files that may not exist yet, mean the same file.
+fn same_place(a: &Path, b: &Path) -> bool {
+    let folder = |path: &Path| path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    same_file(a, b) || a.file_name() == b.file_name() && same_file(&folder(a), &folder(b))
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

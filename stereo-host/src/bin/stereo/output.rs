@@ -2,11 +2,12 @@
 
 use std::{
     io::{IsTerminal, Write},
+    path::Path,
     time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use stereo_host::{
     Error, Params, Report, Result, StageReport,
     eval::{Score, THRESHOLDS},
@@ -43,6 +44,15 @@ pub fn print(text: &str) -> Result<()> {
         action: "cannot write",
         source,
     })
+}
+
+/// A file's name in a report: JSON is Unicode, names need not be.
+pub struct Lossy<'a>(pub &'a Path);
+
+impl Serialize for Lossy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_string_lossy())
+    }
 }
 
 /// Writes a report for machines to standard output.

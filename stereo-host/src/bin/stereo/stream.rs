@@ -12,7 +12,8 @@ use stereo_host::{
 use crate::{
     args::{Size, StreamCommand},
     frames::{self, Frames},
-    interrupt, output,
+    interrupt,
+    output::{self, Lossy},
 };
 
 /// What `--json` prints.
@@ -29,7 +30,7 @@ struct StreamReport<'a> {
     summary: Summary,
     latest_only: bool,
     depth: usize,
-    output: Option<&'a Path>,
+    output: Option<Lossy<'a>>,
     params: &'a Params,
 }
 
@@ -84,7 +85,7 @@ pub fn run(args: &StreamCommand) -> Result<()> {
         summary,
         latest_only: args.latest,
         depth: args.depth,
-        output: args.out.as_deref(),
+        output: args.out.as_deref().map(Lossy),
         params: &params,
     };
     if args.json { output::print_json(&report) } else { output::print(&(report.text() + &stages)) }
