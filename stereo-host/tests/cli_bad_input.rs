@@ -276,3 +276,12 @@ fn a_device_without_an_end_is_not_read_for_ever() {
     let dir = pair(24, 16);
     refused(dir.path(), "match /dev/zero r.png -o m.pfm", 1, &["/dev/zero", "does not end"]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_standard_error_that_takes_nothing_is_no_failure() {
+    let dir = pair(24, 16);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = stereo(dir.path(), "match l.png r.png -o m.pfm -d 8").stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}

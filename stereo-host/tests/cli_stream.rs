@@ -32,6 +32,17 @@ fn sequence(count: u32) -> (TempDir, Vec<u8>) {
 }
 
 #[test]
+fn a_frame_of_another_size_is_named() {
+    for algorithm in ["sgm", "masda"] {
+        let (dir, _) = sequence(3);
+        texture(SIZE.0 + 1, SIZE.1, 0).save(dir.path().join("right/f_002.png")).unwrap();
+        let args = format!("stream . -d 16 --backend cpu --algorithm {algorithm} --out maps");
+        refused(dir.path(), &args, 1, &["right/f_002.png", "49x32", "began with 48x32"]);
+        assert_eq!(cli::files(&dir.path().join("maps")).len(), 2, "{algorithm}");
+    }
+}
+
+#[test]
 fn a_missing_file_does_not_shift_the_pairs() {
     let (dir, _) = sequence(4);
     fs::remove_file(dir.path().join("left/f_001.png")).unwrap();

@@ -66,7 +66,19 @@ pub fn open(args: &StreamCommand) -> Result<Frames> {
         None => in_folder(Path::new(&args.source))?,
     };
     let count = files.len() as u64 * u64::from(args.repeat);
-    let load = |(left, right): (PathBuf, PathBuf)| Ok((load_gray(&left)?, load_gray(&right)?));
+    let mut first = None;
+    let load = move |(left, right): (PathBuf, PathBuf)| {
+        let pair = (load_gray(&left)?, load_gray(&right)?);
+        for (path, image) in [(left, &pair.0), (right, &pair.1)] {
+            let (width, height) = image.size();
+            let first = *first.get_or_insert(Size { width, height });
+            if (first.width, first.height) != (width, height) {
+                let reason = format!("{width}x{height} pixels, but the sequence began with {first}");
+                return Err(Error::Format { path, reason });
+            }
+        }
+        Ok(pair)
+    };
     let pairs = (0..args.repeat).flat_map(move |_| files.clone()).map(load);
     Ok(Frames { pairs: Box::new(pairs), count: Some(count) })
 }

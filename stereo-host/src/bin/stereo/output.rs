@@ -28,6 +28,8 @@ pub fn start_logging(verbose: u8, quiet: bool) {
         .with_max_level(level)
         .with_target(false)
         .without_time()
+        // A message that cannot be written would otherwise be reported by a panicking `eprintln!`.
+        .log_internal_errors(false)
         .init();
 }
 
