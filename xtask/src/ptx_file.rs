@@ -186,7 +186,7 @@ mod tests {
                    \t.loc 1 2 3\n\tcall _RNvNtCs4fqI2P2rA04_4core9panicking5panic;\n.global anon_$_0123456789abcdef0123456789abcdef_$_0;\n\
                    .global anon_$_1123456789abcdef0123456789abcdef_$_0;\n\
                    .global anon_$_0123456789abcdef0123456789abcdef_$_1;\n";
-        let expected = ".version 8.0\n\tld.global.b32 %r6,[%rd1];\n\tcall _RNvNtC4core9panicking5panic;\n.global anon0_$_0;\n\
+        let expected = ".version 8.0\nld.global.b32 %r6,[%rd1];\ncall _RNvNtC4core9panicking5panic;\n.global anon0_$_0;\n\
              .global anon1_$_0;\n.global anon0_$_1;\n";
         assert_eq!(clean(raw).unwrap(), expected);
         assert_eq!(clean(expected).unwrap(), expected);
