@@ -2,7 +2,9 @@
 //! written to `ptx/`. A list in the source would not do: the crate must also build while a file is
 //! missing, as `xtask`, which makes them, depends on it.
 
-use std::{env, error::Error, fmt::Write, fs, path::Path};
+use std::{env, error::Error, fmt::Write as _, fs, io::Write as _, path::Path};
+
+use flate2::{Compression, write::ZlibEncoder};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("ptx");
@@ -31,12 +33,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     images.sort();
 
+    let out = env::var("OUT_DIR")?;
     let mut source = String::from("&[\n");
     for (arch, path) in images {
-        writeln!(source, "    ({arch}, include_str!({path:?})),")?;
+        // As text the images are larger than the rest of the program.
+        let packed = Path::new(&out).join(format!("stereo_sm{arch}.ptx.zlib"));
+        let mut encoder = ZlibEncoder::new(fs::File::create(&packed)?, Compression::best());
+        encoder.write_all(&fs::read(&path)?)?;
+        encoder.finish()?;
+        writeln!(source, "    ({arch}, include_bytes!({packed:?})),")?;
     }
     source.push_str("]\n");
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("embedded_ptx.rs"), source)?;
+    fs::write(Path::new(&out).join("embedded_ptx.rs"), source)?;
     Ok(())
 }
 

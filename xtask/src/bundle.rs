@@ -17,7 +17,7 @@ const DATA: [&str; 2] = ["middlebury", "libsgm"];
 #[command(after_help = "\
 The folder is self-contained. On the GPU machine:
   bundle/run.sh            the GPU tests (names with `gpu` or `cuda`), none may be skipped
-  bundle/run.sh --all      every test
+  bundle/run.sh --all      every bundled test (see --all-tests)
   bundle/run.sh vertical   tests whose names contain this
   bundle/run.sh --sanitize small matches under compute-sanitizer's tools
   bundle/bin/stereo bench --backend cuda --size 1920x1080 --disparities 128")]
@@ -25,7 +25,13 @@ pub struct Args {
     /// The folder to write; an older bundle there is replaced.
     #[arg(long, default_value = "bundle", value_name = "DIR")]
     out: PathBuf,
+    /// Every test binary, not only those of the GPU: may exceed the size limit.
+    #[arg(long)]
+    all_tests: bool,
 }
+
+/// A test binary whose name has one of these tests a GPU; `bundle_run.sh` has the same list.
+const GPU_NAMES: [&str; 2] = ["gpu", "cuda"];
 
 /// Builds the bundle.
 ///
@@ -33,7 +39,12 @@ pub struct Args {
 /// A failed build, or a bundle above the size limit (it stays, for a look at what is large).
 pub fn run(args: &Args) -> Result<()> {
     let out = workspace::root().join(&args.out);
-    let tests = executables(&["test", "--workspace", "--release", "--no-run"])?;
+    let mut tests = executables(&["test", "--package", "stereo-tests", "--tests", "--release", "--no-run"])?;
+    if args.all_tests {
+        tests.extend(executables(&["test", "--workspace", "--release", "--no-run"])?);
+    } else {
+        tests.retain(|name, _| GPU_NAMES.iter().any(|part| name.contains(part)));
+    }
     let benches = executables(&["bench", "--package", "stereo-benches", "--no-run"])?;
     let commands = executables(&["build", "--package", "stereo-host", "--bins", "--release"])?;
     if out.join("run.sh").is_file() {

@@ -1,10 +1,13 @@
 //! The device code: which PTX there is and which of it a device and its driver take.
 
 use std::{
-    borrow::Cow,
     fs,
+    io::Read as _,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
+
+use flate2::read::ZlibDecoder;
 
 use super::device::CudaVersion;
 use crate::{Error, Result};
@@ -12,9 +15,21 @@ use crate::{Error, Result};
 /// The environment variable that names a folder whose PTX replaces the embedded one.
 pub const PTX_DIR_VARIABLE: &str = "STEREO_PTX_DIR";
 
-/// The PTX that this crate carries: the architecture (90 for `sm_90`) and the text, lowest first.
-/// `cargo xtask build-ptx` writes the files.
-pub const EMBEDDED: &[(u32, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded_ptx.rs"));
+/// The PTX that this crate carries: the architecture (90 for `sm_90`) and the text, zlib-packed by the
+/// build script, lowest first. `cargo xtask build-ptx` writes the files.
+const EMBEDDED: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded_ptx.rs"));
+
+/// [`EMBEDDED`], unpacked once.
+fn embedded() -> Result<&'static [Ptx]> {
+    static IMAGES: OnceLock<Result<Vec<Ptx>, String>> = OnceLock::new();
+    let unpack = |&(arch, packed): &(u32, &[u8])| {
+        let mut text = String::new();
+        ZlibDecoder::new(packed).read_to_string(&mut text).map_err(|error| error.to_string())?;
+        Ptx::parse(arch, text.into(), format!("embedded sm_{arch}")).map_err(|error| error.to_string())
+    };
+    let images = IMAGES.get_or_init(|| EMBEDDED.iter().map(unpack).collect());
+    images.as_deref().map_err(|reason| Error::Format { path: "embedded PTX".into(), reason: reason.clone() })
+}
 
 /// Where the device code comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,10 +56,7 @@ impl PtxSource {
     /// [`Error::File`] when the folder or a file cannot be read, [`Error::Format`] for a file that is not PTX.
     pub fn images(&self) -> Result<Vec<Ptx>> {
         match self {
-            Self::Embedded => EMBEDDED
-                .iter()
-                .map(|&(arch, text)| Ptx::parse(arch, text.into(), format!("embedded sm_{arch}")))
-                .collect(),
+            Self::Embedded => Ok(embedded()?.to_vec()),
             Self::Folder(folder) => read_folder(folder),
         }
     }
@@ -79,7 +91,7 @@ impl PtxSource {
 pub struct Ptx {
     arch: u32,
     isa: (u32, u32),
-    text: Cow<'static, str>,
+    text: Arc<str>,
 }
 
 impl Ptx {
@@ -87,7 +99,7 @@ impl Ptx {
     ///
     /// # Errors
     /// [`Error::Format`] when the text has no `.version` directive or contains a NUL.
-    pub fn parse(arch: u32, text: Cow<'static, str>, origin: impl AsRef<Path>) -> Result<Self> {
+    pub fn parse(arch: u32, text: Arc<str>, origin: impl AsRef<Path>) -> Result<Self> {
         let refuse = |reason: &str| Error::Format { path: origin.as_ref().to_owned(), reason: reason.to_owned() };
         if text.contains('\0') {
             return Err(refuse("not PTX: it contains a NUL character"));
