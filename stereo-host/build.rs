@@ -1,4 +1,4 @@
-//! Sets `cfg(cuda)` where the CUDA backend exists, and embeds whatever PTX `cargo xtask build-ptx` has
+//! Sets `cfg(cuda)` where the CUDA backend exists and is wanted, and embeds whatever PTX `cargo xtask build-ptx` has
 //! written to `ptx/`. A list in the source would not do: the crate must also build while a file is
 //! missing, as `xtask`, which makes them, depends on it.
 
@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The targets for which `src/cuda/symbols.rs` has a jump; `Cargo.toml` has the same condition.
     println!("cargo:rustc-check-cfg=cfg(cuda)");
     let target = |part| env::var(format!("CARGO_CFG_TARGET_{part}"));
-    if target("OS")? == "linux" && ["x86_64", "aarch64"].contains(&target("ARCH")?.as_str()) {
+    let wanted = env::var_os("CARGO_FEATURE_CUDA").is_some();
+    if wanted && target("OS")? == "linux" && ["x86_64", "aarch64"].contains(&target("ARCH")?.as_str()) {
         println!("cargo:rustc-cfg=cuda");
     }
 

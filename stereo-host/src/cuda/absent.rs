@@ -1,16 +1,20 @@
-//! What is left of the CUDA layer on targets that have none: the reason.
+//! What is left of the CUDA layer in builds that have none: the reason.
 
 /// Why there are no GPUs.
 pub mod device {
     use crate::{Backend, Error, Result};
 
-    /// Always [`Error::Unavailable`]: this build is for a target without the CUDA backend.
+    /// Always [`Error::Unavailable`]: this build is without the CUDA backend.
     ///
     /// # Errors
     /// Always.
     pub fn availability(_ordinal: Option<u32>) -> Result<()> {
         let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-        let reason = format!("CUDA is supported on Linux on x86_64 and aarch64, this build is for {os} on {arch}");
+        let reason = if cfg!(feature = "cuda") {
+            format!("CUDA is supported on Linux on x86_64 and aarch64, this build is for {os} on {arch}")
+        } else {
+            "this build is without the feature cuda".to_owned()
+        };
         Err(Error::Unavailable { backend: Backend::Cuda.name(), reason })
     }
 }

@@ -84,6 +84,7 @@ pub(crate) const TILE_MAP: usize = 128;
 pub(crate) const MAIN: usize = 0;
 
 /// Streams of an executor: [`MAIN`], one per path direction, and as many with priority over those.
+#[cfg_attr(not(cuda), allow(dead_code, reason = "only a device has streams"))]
 pub(crate) const STREAMS: usize = 1 + 2 * super::plan::MAX_STREAMS as usize;
 
 /// The first stream with priority.
