@@ -104,6 +104,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// How many threads a pool of this matcher has: what was asked for, else one per core.
+    pub(crate) fn pool_threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.threads.unwrap_or_else(cores).min(MAX_THREADS)
+    }
+
     /// Checks what does not depend on the machine.
     pub(crate) fn validate(&self) -> Result<()> {
         match self.threads {

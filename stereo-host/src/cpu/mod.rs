@@ -194,7 +194,7 @@ impl CpuEngine {
         let kernels = arch::kernels(level)
             .ok_or_else(|| unavailable(format!("this machine or build has no {level} instructions")))?;
         let pool = ThreadPoolBuilder::new()
-            .num_threads(options.threads.unwrap_or(0))
+            .num_threads(options.pool_threads())
             .thread_name(|i| format!("stereo-cpu-{i}"))
             .build()
             .map_err(|error| unavailable(format!("cannot start its threads: {error}")))?;

@@ -24,8 +24,7 @@ impl<T: Default + Send> Workers<T> {
         };
         let pool = ThreadPoolBuilder::new()
             .start_handler(pin)
-            // 0 lets rayon take all.
-            .num_threads(options.threads.unwrap_or(0))
+            .num_threads(options.pool_threads())
             .thread_name(move |i| format!("{name}-{i}"))
             .build()
             .map_err(|error| Error::Unavailable { backend: "cpu", reason: error.to_string() })?;
