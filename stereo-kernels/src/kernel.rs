@@ -11,8 +11,8 @@
 //! }
 //! ```
 //!
-//! On the device each entry becomes an `extern "ptx-kernel"` function of that name, with one
-//! parameter per field. On the host it becomes a constant [`Entry`], which names the PTX entry for
+//! On the device each entry becomes a PTX entry of that name, with one parameter per field, in the way
+//! that the compiler wants it (`device_entry!` in `gpu/builtin.rs` and `gpu/rust_cuda.rs`). On the host it becomes a constant [`Entry`], which names the PTX entry for
 //! the driver and carries the body for the emulator: launches are typed in both.
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -112,10 +112,11 @@ macro_rules! kernels {
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
             $( type $T = $E; )?
-            #[unsafe(no_mangle)]
-            unsafe extern "ptx-kernel" fn $name($($field: $type),*) {
-                let body: fn($Args $(<$T>)?) = $body;
-                body($Args { $($field: $crate::gpu::global::Parameter::enter($field)),* })
+            $crate::device_entry! {
+                fn $name($($field: $type),*) {
+                    let body: fn($Args $(<$T>)?) = $body;
+                    body($Args { $($field: $crate::gpu::global::Parameter::enter($field)),* })
+                }
             }
         };
 

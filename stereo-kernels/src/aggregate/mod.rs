@@ -12,7 +12,7 @@
 //! `P2` is read from an image of penalties (see [`crate::penalty`]), where 0 restarts the path: image
 //! borders need no other treatment.
 
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+#[cfg(bulk_copies)]
 pub mod bulk;
 mod recurrence;
 

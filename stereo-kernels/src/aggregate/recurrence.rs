@@ -150,7 +150,7 @@ pub fn load<const C: usize>(volume: Global<u8>, at: usize, words: &mut Words<C>)
 }
 
 /// Loads from byte `at` of shared memory.
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+#[cfg(bulk_copies)]
 #[inline(always)]
 pub fn load_shared<const C: usize>(data: crate::gpu::shared::Shared<u8>, at: u32, words: &mut Words<C>) {
     if C == 1 {

@@ -1,4 +1,5 @@
-//! The device layer on rustc's NVPTX target: inline PTX, gated on the target architecture.
+//! The device layer in inline PTX, gated on the target architecture: the same for both compilers. What
+//! each of them spells in its own way is in `compiler` (`builtin.rs`, `rust_cuda.rs`).
 //!
 //! Addresses: global loads and stores name their state space, so that none is generic; shared
 //! memory is addressed by its 32-bit shared-window address.
@@ -9,47 +10,11 @@
 
 use core::arch::asm;
 
-core::arch::global_asm!(".extern .shared .align 128 .b8 stereo_shared[];");
-
 /// Indices of threads and blocks, and the block barrier.
 pub mod thread {
-    use core::arch::{asm, nvptx};
+    use core::arch::asm;
 
-    /// This thread's index in its block.
-    #[inline(always)]
-    pub fn thread_idx_x() -> u32 {
-        unsafe { nvptx::_thread_idx_x() as u32 }
-    }
-
-    /// This block's x index in the grid.
-    #[inline(always)]
-    pub fn block_idx_x() -> u32 {
-        unsafe { nvptx::_block_idx_x() as u32 }
-    }
-
-    /// This block's y index in the grid.
-    #[inline(always)]
-    pub fn block_idx_y() -> u32 {
-        unsafe { nvptx::_block_idx_y() as u32 }
-    }
-
-    /// Threads in a block.
-    #[inline(always)]
-    pub fn block_dim_x() -> u32 {
-        unsafe { nvptx::_block_dim_x() as u32 }
-    }
-
-    /// Blocks in the grid, in x.
-    #[inline(always)]
-    pub fn grid_dim_x() -> u32 {
-        unsafe { nvptx::_grid_dim_x() as u32 }
-    }
-
-    /// Waits for all threads of the block; their shared and global writes before it are then visible.
-    #[inline(always)]
-    pub fn sync_threads() {
-        unsafe { asm!("bar.sync 0;", options(nostack)) }
-    }
+    pub use crate::gpu::compiler::thread::*;
 
     /// Ends the kernel with an error.
     #[inline(always)]
@@ -64,6 +29,8 @@ pub mod thread {
 pub mod warp {
     use core::arch::asm;
 
+    pub use crate::gpu::compiler::sync_warp;
+
     /// Threads in a warp.
     pub const SIZE: u32 = 32;
 
@@ -71,12 +38,6 @@ pub mod warp {
     #[inline(always)]
     pub fn lane_id() -> u32 {
         super::thread::thread_idx_x() % SIZE
-    }
-
-    /// Orders shared-memory accesses among the threads of the warp.
-    #[inline(always)]
-    pub fn sync_warp() {
-        unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
     }
 
     const fn clamp(width: u32, last: u32) -> u32 {
@@ -284,7 +245,7 @@ pub mod global {
         }
 
         /// The address of element `i`, for a bulk copy.
-        #[cfg(target_feature = "sm_90")]
+        #[cfg(bulk_copies)]
         #[inline(always)]
         pub(super) fn address(self, i: usize) -> *const T {
             unsafe { self.0.add(i) }
@@ -360,9 +321,7 @@ pub mod shared {
         /// aligned to 128 bytes.
         #[inline(always)]
         pub fn dynamic(offset: u32, _len: u32) -> Self {
-            let base: u32;
-            unsafe { asm!("mov.u32 {}, stereo_shared;", out(reg32) base, options(pure, nomem, nostack)) }
-            Self { base: base + offset, element: PhantomData }
+            Self { base: crate::gpu::compiler::dynamic_shared() + offset, element: PhantomData }
         }
 
         /// Element `i`.
@@ -434,7 +393,7 @@ pub mod packed {
     /// the half-precision minimum, which orders such bit patterns as integers.
     #[inline(always)]
     pub fn min(a: u32, b: u32) -> u32 {
-        #[cfg(target_feature = "sm_90")]
+        #[cfg(sm_90)]
         {
             let r: u32;
             unsafe {
@@ -442,7 +401,7 @@ pub mod packed {
             }
             r
         }
-        #[cfg(all(target_feature = "sm_80", not(target_feature = "sm_90")))]
+        #[cfg(all(sm_80, not(sm_90)))]
         {
             let r: u32;
             unsafe {
@@ -450,7 +409,7 @@ pub mod packed {
             }
             r
         }
-        #[cfg(not(target_feature = "sm_80"))]
+        #[cfg(not(sm_80))]
         {
             const LOW: u32 = 0xffff;
             (a & LOW).min(b & LOW) | (a & !LOW).min(b & !LOW)
@@ -471,7 +430,7 @@ pub mod packed {
 
 /// Asynchronous bulk copies from device memory into shared memory, completed on an `mbarrier`.
 /// From sm_90 on; kernels that use them exist only there.
-#[cfg(target_feature = "sm_90")]
+#[cfg(bulk_copies)]
 pub mod bulk {
     use core::arch::asm;
 
@@ -540,11 +499,11 @@ pub mod bulk {
     #[inline(always)]
     pub fn copy<T: Element>(target: Shared<T>, j: u32, source: Global<T>, i: usize, bytes: u32, barrier: Barrier) {
         unsafe {
-            #[cfg(not(target_feature = "sm_100"))]
+            #[cfg(not(sm_100))]
             asm!("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{}], [{}], {}, [{}];",
                 in(reg32) target.address(j), in(reg64) source.address(i), in(reg32) bytes,
                 in(reg32) barrier.address, options(nostack));
-            #[cfg(target_feature = "sm_100")]
+            #[cfg(sm_100)]
             asm!("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{}], [{}], {}, [{}];",
                 in(reg32) target.address(j), in(reg64) source.address(i), in(reg32) bytes,
                 in(reg32) barrier.address, options(nostack));
@@ -566,11 +525,11 @@ pub mod bulk {
     #[inline(always)]
     pub fn copy_tile<T: Element>(target: Shared<T>, j: u32, map: Global<u8>, column: i32, row: i32, barrier: Barrier) {
         unsafe {
-            #[cfg(not(target_feature = "sm_100"))]
+            #[cfg(not(sm_100))]
             asm!("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{}], [{}, {{{}, {}}}], [{}];",
                 in(reg32) target.address(j), in(reg64) map.address(0), in(reg32) column, in(reg32) row,
                 in(reg32) barrier.address, options(nostack));
-            #[cfg(target_feature = "sm_100")]
+            #[cfg(sm_100)]
             asm!("cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{}], [{}, {{{}, {}}}], [{}];",
                 in(reg32) target.address(j), in(reg64) map.address(0), in(reg32) column, in(reg32) row,
                 in(reg32) barrier.address, options(nostack));
