@@ -3,7 +3,7 @@
 use crate::device_toolchain::DeviceToolchain;
 use crate::error::{Error, Result};
 use crate::ptx_file::{self, Arch, Stamp};
-use crate::workspace;
+use crate::{rust_cuda, workspace};
 use clap::ValueEnum;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
@@ -14,35 +14,45 @@ const MAX_TOTAL_BYTES: u64 = 8 << 20;
 /// The target triple of the device.
 const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Compile the kernels to PTX, one file per architecture, into stereo-host/ptx.
+/// Compile the kernels to PTX, one file per architecture.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  cargo xtask build-ptx                        all architectures
+  cargo xtask build-ptx                        all committed architectures, into stereo-host/ptx
   cargo xtask build-ptx --arch 90              one, while working on a kernel
   cargo xtask build-ptx --check                is the committed PTX what the sources give?
-  cargo xtask build-ptx --rustc /usr/bin/rustc with this compiler")]
+  cargo xtask build-ptx --rustc /usr/bin/rustc with this compiler
+  cargo xtask build-ptx --codegen rust-cuda    by rust-cuda's compiler, into stereo-host/ptx/rust-cuda
+  cargo xtask build-ptx --codegen rust-cuda --arch 100,120 --out try
+
+docs/two-ways-to-ptx.md says what each code generator can do and what it needs.")]
 pub struct Args {
-    /// Architectures to build.
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["75", "80", "90", "100"])]
+    /// Architectures to build [default: the committed ones; for rust-cuda those that this machine's LLVM serves]
+    #[arg(long, value_enum, value_delimiter = ',')]
     arch: Vec<Arch>,
     /// Write nothing; fail if the committed files are not what the sources give. With another compiler than the
     /// stamped one only the sources' digests are compared.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "out")]
     check: bool,
     /// The code generator.
     #[arg(long, value_enum, default_value_t = Codegen::Nvptx)]
     codegen: Codegen,
-    /// The compiler to use; it needs its own core sources. Also: STEREO_DEVICE_RUSTC.
+    /// The compiler to use instead of the one that is found; it needs its own core sources, for rust-cuda also the
+    /// compiler's libraries. Also: STEREO_DEVICE_RUSTC (nvptx only).
     #[arg(long, value_name = "PATH")]
     rustc: Option<PathBuf>,
+    /// Write the files into this folder. `STEREO_PTX_DIR` and `stereo bench --compare-ptx` read such folders.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 /// Who turns Rust into PTX.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Codegen {
-    /// rustc's own NVPTX backend.
+    /// rustc's own NVPTX backend: the committed files.
     Nvptx,
+    /// rust-cuda's backend over libNVVM, driven by its `cuda_builder`; its files are not committed.
+    RustCuda,
 }
 
 /// Builds or checks.
@@ -50,21 +60,39 @@ pub enum Codegen {
 /// # Errors
 /// No usable compiler, a failed build, more bytes than allowed, or (with `--check`) stale files.
 pub fn run(args: &Args) -> Result<()> {
-    let Codegen::Nvptx = args.codegen;
-    if args.check {
-        let report = check(&args.arch, args.rustc.as_deref())?;
-        println!("{report}");
-        return Ok(());
+    match args.codegen {
+        Codegen::RustCuda if args.check => {
+            Err(Error::Check("--check compares committed files, and none of rust-cuda's are committed".into()))
+        }
+        Codegen::RustCuda => rust_cuda::run(&args.arch, args.rustc.as_deref(), args.out.as_deref()),
+        Codegen::Nvptx => {
+            let archs = if args.arch.is_empty() { &Arch::COMMITTED[..] } else { &args.arch };
+            let extra = archs.iter().find(|arch| !Arch::COMMITTED.contains(arch));
+            if let (Some(arch), None) = (extra, &args.out) {
+                return Err(Error::Check(format!("no PTX for {arch} is committed: name another folder with --out")));
+            }
+            if args.check {
+                println!("{}", check(archs, args.rustc.as_deref())?);
+                return Ok(());
+            }
+            write(archs, args.rustc.as_deref(), args.out.as_deref())
+        }
     }
-    let toolchain = DeviceToolchain::find(args.rustc.as_deref())?;
+}
+
+fn write(archs: &[Arch], rustc: Option<&Path>, out: Option<&Path>) -> Result<()> {
+    let toolchain = DeviceToolchain::find(rustc)?;
     println!("using {toolchain}");
-    let built = build_all(&toolchain, &args.arch)?;
-    check_total(&args.arch.iter().copied().zip(built.iter().map(|text| text.len() as u64)).collect::<Vec<_>>())?;
-    let folder = ptx_file::folder();
+    let built = build_all(&toolchain, archs)?;
+    if out.is_none() {
+        check_total(&archs.iter().copied().zip(built.iter().map(|text| text.len() as u64)).collect::<Vec<_>>())?;
+    }
+    let folder = out.map_or_else(ptx_file::folder, |out| workspace::root().join(out));
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder, "cannot create"))?;
-    for (arch, text) in args.arch.iter().zip(&built) {
-        write_whole(&arch.path(), text)?;
-        println!("{}: {} bytes, PTX {}", workspace::relative(&arch.path()), text.len(), decimal(arch.ptx_version()));
+    for (arch, text) in archs.iter().zip(&built) {
+        let path = arch.file_in(&folder);
+        ptx_file::write_whole(&path, text)?;
+        println!("{}: {} bytes, PTX {}", workspace::relative(&path), text.len(), decimal(arch.ptx_version()));
     }
     Ok(())
 }
@@ -160,7 +188,8 @@ fn build(toolchain: &DeviceToolchain, arch: Arch) -> Result<String> {
             workspace::relative(&assembly)
         )));
     }
-    let stamp = Stamp::new(&toolchain.version, stamped_flags, sources(&artifacts.join("stereo_kernels.d"))?)?;
+    let sources = ptx_file::sources(&artifacts.join("stereo_kernels.d"), workspace::root())?;
+    let stamp = Stamp::new(toolchain.version.to_string(), stamped_flags, sources)?;
     Ok(stamp.text() + &ptx_file::clean(&raw)?)
 }
 
@@ -172,35 +201,15 @@ fn warnings(text: &str) -> impl Iterator<Item = &str> {
         .filter(move |block| block.starts_with("warning: ") && !expected.iter().any(|text| block.contains(text)))
 }
 
-/// The files that rustc read for this build, from its dependency file: a target, a colon, the files.
-fn sources(dependencies: &Path) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(dependencies).map_err(Error::file(dependencies, "cannot read"))?;
-    let first = text.lines().find_map(|line| line.split_once(".s: "));
-    let (_, files) = first.ok_or_else(|| Error::Format {
-        what: dependencies.display().to_string(),
-        reason: "it names no assembly file".into(),
-    })?;
-    let mut files: Vec<_> = files.split_whitespace().map(|file| workspace::relative(Path::new(file))).collect();
-    files.sort();
-    Ok(files)
-}
-
 /// Holds the committed files, some of them about to be `replaced` by files of other sizes, against the limit.
 fn check_total(replaced: &[(Arch, u64)]) -> Result<()> {
     let committed = |arch: Arch| std::fs::metadata(arch.path()).map_or(0, |file| file.len());
     let new = |arch| replaced.iter().find(|(other, _)| *other == arch).map(|(_, bytes)| *bytes);
-    let total: u64 = Arch::ALL.into_iter().map(|arch| new(arch).unwrap_or_else(|| committed(arch))).sum();
+    let total: u64 = Arch::COMMITTED.into_iter().map(|arch| new(arch).unwrap_or_else(|| committed(arch))).sum();
     if total > MAX_TOTAL_BYTES {
         return Err(Error::Check(format!("the PTX files have {total} bytes together, the limit is {MAX_TOTAL_BYTES}")));
     }
     Ok(())
-}
-
-/// Never leaves half a file: the new text appears under its name only when it is whole.
-fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let unfinished = path.with_extension("ptx.tmp");
-    std::fs::write(&unfinished, text).map_err(Error::file(&unfinished, "cannot write"))?;
-    std::fs::rename(&unfinished, path).map_err(Error::file(path, "cannot replace"))
 }
 
 fn decimal(ptx_version: u32) -> String {

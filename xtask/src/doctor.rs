@@ -4,7 +4,7 @@ use crate::cuda_tools::CudaTools;
 use crate::device_toolchain::DeviceToolchain;
 use crate::error::{Error, Result};
 use crate::ptx_file::{Arch, Stamp};
-use crate::workspace;
+use crate::{rust_cuda, workspace};
 use std::collections::BTreeSet;
 use stereo_host::Backend;
 
@@ -19,6 +19,7 @@ pub fn run(_: &Args) -> Result<()> {
     say("stable compiler", stable(), "without it the check that the host crates build on stable is skipped");
     say("device compiler", DeviceToolchain::find(None).map(|found| found.to_string()), "");
     say("assembler", CudaTools::find().and_then(|tools| tools.version()), "");
+    say("rust-cuda", rust_cuda::state(), "only `build-ptx --codegen rust-cuda` needs it");
     say("committed PTX", committed_ptx(), "run `cargo xtask build-ptx`");
     say("GPU", gpu(), "without it the GPU tests are skipped; everything else, the emulator too, works");
     let data = workspace::data_dir().ok_or("no ../shared/data and no STEREO_DATA_DIR");
@@ -45,7 +46,7 @@ fn stable() -> Result<String> {
 
 fn committed_ptx() -> Result<String> {
     let mut compilers = BTreeSet::new();
-    for arch in Arch::ALL {
+    for arch in Arch::COMMITTED {
         let path = arch.path();
         let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "cannot read"))?;
         let stamp = Stamp::read(&path, &text)?;

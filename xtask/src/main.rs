@@ -9,6 +9,7 @@ mod doctor;
 mod error;
 mod ptx_file;
 mod ptx_report;
+mod rust_cuda;
 mod sass;
 mod test;
 mod tune_masda;

@@ -1,16 +1,15 @@
 //! The committed PTX files: which there are, their stamp, and the cleaning that makes them reproducible.
 
-use crate::device_toolchain::Version;
 use crate::error::{Error, Result};
 use crate::workspace;
 use clap::ValueEnum;
 use regex::{Captures, Regex};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// An architecture that PTX is built for. Newer GPUs run the PTX of the newest one that is not above them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Arch {
     /// Turing.
     #[value(name = "75")]
@@ -24,11 +23,14 @@ pub enum Arch {
     /// Blackwell.
     #[value(name = "100")]
     Sm100,
+    /// Blackwell for the desk. Not committed: it runs the PTX of sm_100.
+    #[value(name = "120")]
+    Sm120,
 }
 
 impl Arch {
-    /// Every architecture, oldest first.
-    pub const ALL: [Self; 4] = [Self::Sm75, Self::Sm80, Self::Sm90, Self::Sm100];
+    /// Every architecture whose PTX is committed, oldest first.
+    pub const COMMITTED: [Self; 4] = [Self::Sm75, Self::Sm80, Self::Sm90, Self::Sm100];
 
     /// The compute capability, ten times major plus minor.
     pub fn number(self) -> u32 {
@@ -37,29 +39,42 @@ impl Arch {
             Self::Sm80 => 80,
             Self::Sm90 => 90,
             Self::Sm100 => 100,
+            Self::Sm120 => 120,
         }
     }
 
     /// The oldest PTX version that has the instructions the kernels use there, so that old drivers take it. In
     /// brackets the first driver branch that does: 7.0 is also the oldest that rustc can write (450); 8.3 has bulk
     /// copies, the fence for tile maps and the packed 16-bit minimum (545); 8.6 has sm_100 and the `.shared::cta` form of bulk copies (565;
-    /// Blackwell itself needs 570).
+    /// Blackwell itself needs 570); 8.7 has sm_120.
     pub fn ptx_version(self) -> u32 {
         match self {
             Self::Sm75 | Self::Sm80 => 70,
             Self::Sm90 => 83,
             Self::Sm100 => 86,
+            Self::Sm120 => 87,
         }
     }
 
-    /// The architecture whose PTX a GPU of this compute capability runs.
-    pub fn serving(compute_capability: u32) -> Option<Self> {
-        Self::ALL.into_iter().rev().find(|arch| arch.number() <= compute_capability)
+    /// Of these architectures the one whose PTX a GPU of this compute capability runs.
+    pub fn serving(from: &[Self], compute_capability: u32) -> Option<Self> {
+        from.iter().copied().filter(|arch| arch.number() <= compute_capability).max()
+    }
+
+    /// Its file in a folder of PTX.
+    pub fn file_in(self, folder: &Path) -> PathBuf {
+        folder.join(format!("stereo_sm{}.ptx", self.number()))
     }
 
     /// The committed file.
     pub fn path(self) -> PathBuf {
-        folder().join(format!("stereo_sm{}.ptx", self.number()))
+        self.file_in(&folder())
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.number())
     }
 }
 
@@ -71,7 +86,7 @@ pub fn folder() -> PathBuf {
 /// What a PTX file says about its making, in comments at its top.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// `Version` as text.
+    /// Who made it, with versions.
     pub compiler: String,
     /// The flags that decide about the code.
     pub flags: String,
@@ -80,13 +95,13 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a build by `version` from `sources`, paths from the workspace's root.
-    pub fn new(version: &Version, flags: String, sources: Vec<String>) -> Result<Self> {
+    /// The stamp of a build by `compiler` from `sources`, paths from the workspace's root.
+    pub fn new(compiler: String, flags: String, sources: Vec<String>) -> Result<Self> {
         let sources = sources
             .into_iter()
             .map(|path| digest(&workspace::root().join(&path)).map(|digest| (path, digest)))
             .collect::<Result<_>>()?;
-        Ok(Self { compiler: version.to_string(), flags, sources })
+        Ok(Self { compiler, flags, sources })
     }
 
     /// The stamp of a committed file.
@@ -123,6 +138,32 @@ impl Stamp {
         };
         self.sources.iter().filter(differs).map(|(path, _)| path.as_str()).collect()
     }
+}
+
+/// The files that rustc read for a build, from its dependency file (targets, a colon, the files as seen from `base`), as
+/// paths from the workspace's root.
+pub fn sources(dependencies: &Path, base: &Path) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(dependencies).map_err(Error::file(dependencies, "cannot read"))?;
+    let (_, files) = text.lines().find_map(|line| line.split_once(": ")).ok_or_else(|| Error::Format {
+        what: dependencies.display().to_string(),
+        reason: "it names no files".into(),
+    })?;
+    let mut files = files
+        .split_whitespace()
+        .map(|file| {
+            let file = base.join(file);
+            file.canonicalize().map(|path| workspace::relative(&path)).map_err(Error::file(&file, "cannot find"))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    files.sort();
+    Ok(files)
+}
+
+/// Never leaves half a file: the new text appears under its name only when it is whole.
+pub fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let unfinished = path.with_extension("ptx.tmp");
+    std::fs::write(&unfinished, text).map_err(Error::file(&unfinished, "cannot write"))?;
+    std::fs::rename(&unfinished, path).map_err(Error::file(path, "cannot replace"))
 }
 
 /// The digest of a text file, line ends made equal.
@@ -194,8 +235,8 @@ mod tests {
 
     #[test]
     fn a_stamp_survives_writing_and_reading_and_knows_what_changed() {
-        let version = Version { release: "1.96.0".into(), commit: "ac68".into(), llvm: "22.1.8".into() };
-        let stamp = Stamp::new(&version, "-C a=b".into(), vec!["Cargo.toml".into()]).unwrap();
+        let compiler = "rustc 1.96.0 (ac68), LLVM 22.1.8".into();
+        let stamp = Stamp::new(compiler, "-C a=b".into(), vec!["Cargo.toml".into()]).unwrap();
         let text = stamp.text() + ".version 8.0\n";
         let mut read = Stamp::read(Path::new("x.ptx"), &text).unwrap();
         assert_eq!(read, stamp);
@@ -207,7 +248,9 @@ mod tests {
 
     #[test]
     fn every_gpu_gets_the_newest_ptx_it_can_run() {
-        let served = [61, 75, 86, 89, 90, 103, 120].map(|sm| Arch::serving(sm).map(Arch::number));
-        assert_eq!(served, [None, Some(75), Some(80), Some(80), Some(90), Some(100), Some(100)]);
+        let served = |from: &[Arch]| [61, 75, 86, 89, 90, 103, 120].map(|sm| Arch::serving(from, sm).map(Arch::number));
+        let expected = [None, Some(75), Some(80), Some(80), Some(90), Some(100), Some(100)];
+        assert_eq!(served(&Arch::COMMITTED), expected);
+        assert_eq!(served(&[Arch::Sm120, Arch::Sm100])[5..], [Some(100), Some(120)]);
     }
 }

@@ -1,11 +1,14 @@
-//! `ptx-report`: assembles the committed PTX for every GPU architecture and says what became of each kernel.
+//! `ptx-report`: assembles PTX for every GPU architecture and says what became of each kernel.
 
 use crate::cuda_tools::CudaTools;
 use crate::error::{Error, Result};
-use crate::ptx_file::Arch;
+use crate::ptx_file::{self, Arch, Stamp};
 use crate::sass::{self, Code};
+use crate::workspace;
+use clap::ValueEnum;
 use rayon::prelude::*;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// The GPU architectures the report covers: Turing, Ampere (data centre, desktop), Ada, Hopper, Blackwell (data
 /// centre, desktop).
@@ -30,11 +33,19 @@ Examples:
   cargo xtask ptx-report                              every kernel on every architecture
   cargo xtask ptx-report --arch 90 --kernel vertical  some kernels on one
   cargo xtask ptx-report --problems                   one line per architecture, and what is wrong
-  cargo xtask ptx-report --json > report.json")]
+  cargo xtask ptx-report --json > report.json
+  cargo xtask ptx-report --folder stereo-host/ptx/rust-cuda    of another folder, see `build-ptx --codegen`
+  cargo xtask ptx-report --arch 100 --compare stereo-host/ptx/rust-cuda    two compilers side by side")]
 pub struct Args {
-    /// GPU architectures to assemble for.
-    #[arg(long, value_delimiter = ',', default_values_t = GPUS)]
+    /// GPU architectures to assemble for [default: every one that the PTX serves]
+    #[arg(long, value_delimiter = ',')]
     arch: Vec<u32>,
+    /// Read the PTX of this folder instead of the committed files.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Beside it, the PTX of this folder: registers, instructions and memory accesses of each kernel from both.
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
+    compare: Option<PathBuf>,
     /// Only list kernels whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     kernel: String,
@@ -53,6 +64,8 @@ struct GpuReport {
     gpu: u32,
     /// The architecture whose PTX it runs.
     ptx: u32,
+    /// Who compiled that.
+    compiler: String,
     /// Kernels, then the functions they call.
     code: Vec<Code>,
     /// What is wrong.
@@ -73,9 +86,14 @@ enum Fault {
 /// A missing tool, PTX that does not assemble, or [`Error::Check`] with the number of problems.
 pub fn run(args: &Args) -> Result<()> {
     let tools = CudaTools::find()?;
-    let mut reports = report(&tools, &args.arch)?;
-    let problems: usize = reports.iter().map(|report| report.problems.len()).sum();
-    for report in &mut reports {
+    let folder = args.folder.as_ref().map_or_else(ptx_file::folder, |folder| workspace::root().join(folder));
+    let mut reports = report(&tools, &folder, &args.arch)?;
+    let mut others = match &args.compare {
+        Some(other) => report(&tools, &workspace::root().join(other), &args.arch)?,
+        None => Vec::new(),
+    };
+    let problems: usize = reports.iter().chain(&others).map(|report| report.problems.len()).sum();
+    for report in reports.iter_mut().chain(&mut others) {
         report.code.retain(|code| code.name.contains(&args.kernel));
     }
     if args.json {
@@ -84,11 +102,17 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         println!("{}", tools.version()?);
         for report in &reports {
-            if !args.problems {
-                print_table(report);
+            let other = others.iter().find(|other| other.gpu == report.gpu);
+            match other {
+                _ if args.problems => {}
+                Some(other) => print_both(report, other),
+                None if args.compare.is_some() => continue,
+                None => print_table(report),
             }
-            println!("{}", summary(report));
-            report.problems.iter().for_each(|problem| println!("  {problem}"));
+            for report in [Some(report), other].into_iter().flatten() {
+                println!("{}", summary(report));
+                report.problems.iter().for_each(|problem| println!("  {problem}"));
+            }
         }
     }
     if problems > 0 {
@@ -97,13 +121,13 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Assembles for every GPU architecture; the text sums up, or the error lists what is wrong.
+/// Assembles the committed files for every GPU architecture; the text sums up, or the error lists what is wrong.
 ///
 /// # Errors
 /// As [`run`].
 pub fn check() -> Result<String> {
     let tools = CudaTools::find()?;
-    let reports = report(&tools, &GPUS)?;
+    let reports = report(&tools, &ptx_file::folder(), &GPUS)?;
     let problems: Vec<String> = reports
         .iter()
         .flat_map(|report| report.problems.iter().map(|problem| format!("sm_{}: {problem}", report.gpu)))
@@ -115,18 +139,33 @@ pub fn check() -> Result<String> {
     Ok(format!("{kernels} kernels on {} architectures without stack, spills or generic accesses", reports.len()))
 }
 
-fn report(tools: &CudaTools, gpus: &[u32]) -> Result<Vec<GpuReport>> {
+/// The PTX of `folder` on `gpus`, or where there are none, on all of [`GPUS`] that it serves.
+fn report(tools: &CudaTools, folder: &Path, gpus: &[u32]) -> Result<Vec<GpuReport>> {
+    let there: Vec<Arch> =
+        Arch::value_variants().iter().copied().filter(|arch| arch.file_in(folder).is_file()).collect();
+    let Some(oldest) = there.first() else {
+        return Err(Error::Check(format!("{} holds no stereo_sm*.ptx", workspace::relative(folder))));
+    };
+    let served: Vec<u32> = GPUS.into_iter().filter(|&gpu| gpu >= oldest.number()).collect();
+    let gpus = if gpus.is_empty() { &served } else { gpus };
     let scratch = tempfile::tempdir().map_err(Error::file(std::env::temp_dir(), "cannot create a folder in"))?;
     gpus.par_iter()
         .map(|&gpu| {
-            let arch =
-                Arch::serving(gpu).ok_or_else(|| Error::Check(format!("no PTX serves sm_{gpu}, only 75 and later")))?;
-            let path = arch.path();
+            let arch = Arch::serving(&there, gpu).ok_or_else(|| {
+                let oldest = oldest.number();
+                Error::Check(format!(
+                    "no PTX in {} serves sm_{gpu}, only {oldest} and later",
+                    workspace::relative(folder)
+                ))
+            })?;
+            let path = arch.file_in(folder);
+            let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "cannot read"))?;
+            let compiler = Stamp::read(&path, &text)?.compiler;
             let cubin = scratch.path().join(format!("sm_{gpu}.cubin"));
             let resources = tools.assemble(&path, gpu, &cubin)?;
             let code = sass::join(&resources, &tools.disassemble(&cubin)?)?;
             let problems = problems(gpu, &code);
-            Ok(GpuReport { gpu, ptx: arch.number(), code, problems })
+            Ok(GpuReport { gpu, ptx: arch.number(), compiler, code, problems })
         })
         .collect()
 }
@@ -176,10 +215,11 @@ fn summary(report: &GpuReport) -> String {
     let kernels = || report.code.iter().filter(|code| code.kernel);
     let sum = |value: fn(&Code) -> u32| report.code.iter().map(value).sum::<u32>();
     format!(
-        "sm_{} (from sm_{}): {} kernels ({} by bulk copies), at most {} registers, {} B stack, {} B spills, {} generic accesses, {} bulk copies, \
+        "sm_{} (from sm_{} by {}): {} kernels ({} by bulk copies), at most {} registers, {} B stack, {} B spills, {} generic accesses, {} bulk copies, \
          {} instructions",
         report.gpu,
         report.ptx,
+        report.compiler,
         kernels().count(),
         kernels().filter(|code| is_bulk_copy(&code.name)).count(),
         kernels().map(|code| code.registers).max().unwrap_or(0),
@@ -217,6 +257,34 @@ fn print_table(report: &GpuReport) {
             counts.total,
         );
     }
+}
+
+/// Two compilers' code for the same GPU, kernel by kernel.
+fn print_both(one: &GpuReport, other: &GpuReport) {
+    let width = one.code.iter().map(|code| code.name.len()).max().unwrap_or(0).max(6);
+    println!("\nA: {}\nB: {}", one.compiler, other.compiler);
+    println!("{:width$}      regs A/B   instructions A/B  LDG+STG A/B  LDS/STS A/B", format!("sm_{}", one.gpu));
+    for a in one.code.iter().filter(|code| code.kernel) {
+        let Some(b) = other.code.iter().find(|b| b.name == a.name) else {
+            println!("{:width$}  only in A", a.name);
+            continue;
+        };
+        let (x, y) = (&a.instructions, &b.instructions);
+        println!(
+            "{:width$} {:6} {:6} {:9} {:8} {:6} {:5} {:6} {:5}",
+            a.name,
+            a.registers,
+            b.registers,
+            x.total,
+            y.total,
+            x.global_loads + x.global_stores,
+            y.global_loads + y.global_stores,
+            x.shared_accesses,
+            y.shared_accesses,
+        );
+    }
+    let missing = |b: &&Code| b.kernel && !one.code.iter().any(|a| a.name == b.name);
+    other.code.iter().filter(missing).for_each(|b| println!("{:width$}  only in B", b.name));
 }
 
 #[cfg(test)]
