@@ -8,7 +8,7 @@ use clap::{
 };
 use serde::de::DeserializeOwned;
 use stereo_host::{
-    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, Scene, Speckle, Tuning,
+    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, PtxSource, Scene, Speckle, Tuning,
     io::Encoding, pipeline::PipelineOptions,
 };
 
@@ -480,7 +480,14 @@ impl RunArgs {
 
     fn with_tuning(&self, timing: bool, usual: Tuning) -> Options {
         let tuning = self.plan.unwrap_or(usual);
-        Options { backend: self.backend, threads: self.threads, device: self.device, tuning, timing }
+        Options {
+            backend: self.backend,
+            threads: self.threads,
+            device: self.device,
+            ptx: PtxSource::Environment,
+            tuning,
+            timing,
+        }
     }
 }
 
