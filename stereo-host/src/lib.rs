@@ -7,6 +7,7 @@ pub mod color;
 mod cpu;
 #[cfg_attr(not(cuda), path = "cuda/absent.rs")]
 pub mod cuda;
+mod device_code;
 mod device_image;
 mod direction;
 mod disparity;
@@ -27,6 +28,7 @@ mod tuning;
 mod view;
 
 pub use cpu::{CpuLevel, LEVEL_VARIABLE};
+pub use device_code::{DeviceCode, PTX_DIR_VARIABLE, PtxImage, PtxSource};
 pub use device_image::{DeviceImage, DevicePair};
 pub use direction::Direction;
 pub use disparity::DisparityMap;

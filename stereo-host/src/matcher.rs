@@ -1,6 +1,6 @@
 //! The matcher: built for a size, reused across frames.
 
-use std::{fmt, str::FromStr, time::Instant};
+use std::{fmt, path::PathBuf, str::FromStr, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::gpu::on_cuda::CudaExecutor;
 use crate::gpu::{engine::GpuSgm, on_emulator::EmulatorExecutor};
 use crate::{
-    Algorithm, CpuLevel, DeviceImage, DevicePair, DisparityMap, Error, GrayView, Params, Plan, PlanSource, Report,
-    Result, Tuning, TuningReport, cpu::CpuEngine, device_image, masda, masda::MasdaEngine, reference, view::check_size,
+    Algorithm, CpuLevel, DeviceCode, DeviceImage, DevicePair, DisparityMap, Error, GrayView, Params, Plan, PlanSource,
+    PtxSource, Report, Result, Tuning, TuningReport, cpu::CpuEngine, device_image, masda, masda::MasdaEngine,
+    reference, view::check_size,
 };
 
 /// Where a match runs.
@@ -49,18 +50,28 @@ impl Backend {
     /// # Errors
     /// [`Error::Unavailable`] says why not.
     pub fn availability(self) -> Result<()> {
-        match self {
-            Self::Auto | Self::Reference | Self::Cpu | Self::Emulator => Ok(()),
-            Self::Cuda => crate::cuda::device::availability(None),
-        }
+        self.availability_with(&PtxSource::Environment)
     }
 
     /// What [`Backend::Auto`] stands for on this machine; any other backend is itself.
     pub fn resolve(self) -> Self {
+        self.resolve_with(&PtxSource::Environment)
+    }
+
+    /// As [`Backend::availability`], with the PTX of `ptx`.
+    pub(crate) fn availability_with(self, ptx: &PtxSource) -> Result<()> {
+        match self {
+            Self::Auto | Self::Reference | Self::Cpu | Self::Emulator => Ok(()),
+            Self::Cuda => crate::cuda::device::availability_with(None, ptx),
+        }
+    }
+
+    /// As [`Backend::resolve`], with the PTX of `ptx`.
+    fn resolve_with(self, ptx: &PtxSource) -> Self {
         match self {
             Self::Auto => [Self::Cuda, Self::Cpu]
                 .into_iter()
-                .find(|backend| backend.availability().is_ok())
+                .find(|backend| backend.availability_with(ptx).is_ok())
                 .unwrap_or(Self::Reference),
             named => named,
         }
@@ -88,7 +99,8 @@ impl FromStr for Backend {
 /// The most CPU threads that a matcher takes: beyond any machine's cores, starting them alone takes minutes.
 pub const MAX_THREADS: usize = 1024;
 
-/// How a matcher runs, as opposed to what it computes: no option changes a byte of the result.
+/// How a matcher runs, as opposed to what it computes: no option changes a byte of the result, as long as the PTX of a
+/// folder is of this version's kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where to run.
@@ -97,6 +109,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Which GPU, by the driver's number; `None` takes the first.
     pub device: Option<u32>,
+    /// Where a GPU's PTX comes from; read when a matcher is built.
+    pub ptx: PtxSource,
     /// How a GPU's kernels and streams are chosen.
     pub tuning: Tuning,
     /// Measure every stage (costs a little; on a GPU, an event per kernel).
@@ -104,6 +118,21 @@ pub struct Options {
 }
 
 impl Options {
+    /// These options with the PTX of `folder`, in files that are named as in `stereo-host/ptx`, whatever
+    /// `STEREO_PTX_DIR` says. As with anything else that a GPU lacks, [`Backend::Auto`] takes the CPU where the folder
+    /// has nothing for it; [`Backend::Cuda`] fails and says why.
+    ///
+    /// ```no_run
+    /// use stereo_host::{Backend, Matcher, Options, Params};
+    /// let options = Options { backend: Backend::Cuda, ..Options::default() }.with_ptx_folder("ptx/rust-cuda");
+    /// let matcher = Matcher::new(1920, 1080, &Params::default(), &options)?;
+    /// # Ok::<(), stereo_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_ptx_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { ptx: PtxSource::Folder(folder.into()), ..self }
+    }
+
     /// How many threads a pool of this matcher has: what was asked for, else one per core.
     pub(crate) fn pool_threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -166,6 +195,11 @@ pub(crate) trait Engine: Send {
     /// The device's name for the report.
     fn device(&self) -> String;
 
+    /// The PTX in use.
+    fn device_code(&self) -> Option<DeviceCode> {
+        None
+    }
+
     /// The error of an engine without a GPU.
     fn not_a_gpu(&self, what: &str) -> Error {
         let reason = format!("{what} on a GPU only; this matcher runs on {}", self.device());
@@ -203,17 +237,20 @@ impl Matcher {
     pub fn new(width: usize, height: usize, params: &Params, options: &Options) -> Result<Self> {
         Self::check_build(width, height, params, options)?;
         if let Algorithm::Masda(_) = params.algorithm {
-            let backend = masda::resolve_backend(options.backend)?;
+            let backend = masda::resolve_backend(options)?;
             let engine = Box::new(MasdaEngine::new(width, height, params, &Options { backend, ..options.clone() })?);
             return Ok(Self { engine, params: params.clone(), width, height, backend, report: Report::default() });
         }
-        let backend = options.backend.resolve();
-        backend.availability()?;
+        let backend = options.backend.resolve_with(&options.ptx);
+        backend.availability_with(&options.ptx)?;
         let engine: Box<dyn Engine> = match backend {
             Backend::Reference => Box::new(reference::ReferenceEngine::new(width, height, params, options)?),
             Backend::Cpu => Box::new(CpuEngine::new(width, height, params, options, CpuLevel::choose()?)?),
             #[cfg(cuda)]
-            Backend::Cuda => Box::new(GpuSgm::new(CudaExecutor::new(options.device)?, width, height, params, options)?),
+            Backend::Cuda => {
+                let executor = CudaExecutor::new(options.device, &options.ptx)?;
+                Box::new(GpuSgm::new(executor, width, height, params, options)?)
+            }
             Backend::Emulator => Box::new(GpuSgm::new(EmulatorExecutor::new(), width, height, params, options)?),
             _ => unreachable!("refused by availability()"),
         };
@@ -381,6 +418,7 @@ impl Matcher {
         (self.report.plan, self.report.plan_source) = self.engine.plan().unzip();
         if self.report.device.is_empty() {
             self.report.device = self.engine.device();
+            self.report.device_code = self.engine.device_code();
         }
         start
     }

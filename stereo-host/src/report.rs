@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Plan, PlanSource};
+use crate::{DeviceCode, Plan, PlanSource};
 
 /// One stage of a match.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,6 +50,9 @@ pub struct Report {
     pub backend: &'static str,
     /// The device: a GPU's name, or the CPU features and thread count in use.
     pub device: String,
+    /// The PTX that a GPU ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_code: Option<DeviceCode>,
     /// The kernels and streams that a GPU used, and the emulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,

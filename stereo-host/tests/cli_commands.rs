@@ -251,7 +251,9 @@ fn info_help_and_completions() {
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
     let names: Vec<_> = info["backends"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["cuda", "cpu", "reference", "emulator"]);
-    assert!(done(here, "info").contains("reference  available"));
+    assert!(info["device_code"]["images"].is_array(), "{info}");
+    let shown = done(here, "info");
+    assert!(shown.contains("reference  available") && shown.contains("GPU code ("), "{shown}");
     assert!(done(here, "--version").contains(env!("CARGO_PKG_VERSION")));
     for command in ["match", "demo", "eval", "bench", "tune", "completions"] {
         assert!(done(here, &format!("{command} --help")).contains("Example"), "{command}");

@@ -12,9 +12,9 @@ use serde::Serialize;
 use super::{
     call::{cu, cu_code, describe, describe_cust, named},
     driver,
-    ptx::{Ptx, PtxSource},
+    ptx::Ptx,
 };
-use crate::{Backend, Error, Result};
+use crate::{Backend, Error, PtxSource, Result};
 
 /// The lowest compute capability that the kernels are written for (Turing).
 pub const LOWEST_COMPUTE_CAPABILITY: (u32, u32) = (7, 5);
@@ -134,12 +134,20 @@ pub fn choose(ordinal: Option<u32>, source: &PtxSource) -> Result<(&'static Devi
     Ok((device, ptx))
 }
 
-/// Whether [`choose`] would succeed with the PTX that [`PtxSource::from_env`] names.
+/// As [`availability_with`], for [`PtxSource::Environment`].
 ///
 /// # Errors
-/// [`Error::Unavailable`] says why not; it also wraps a `STEREO_PTX_DIR` that cannot be read.
+/// As [`availability_with`].
 pub fn availability(ordinal: Option<u32>) -> Result<()> {
-    choose(ordinal, &PtxSource::from_env()).map(drop).map_err(|error| match error {
+    availability_with(ordinal, &PtxSource::Environment)
+}
+
+/// Whether [`choose`] would succeed.
+///
+/// # Errors
+/// [`Error::Unavailable`] says why not; it also wraps a folder that cannot be read.
+pub fn availability_with(ordinal: Option<u32>, source: &PtxSource) -> Result<()> {
+    choose(ordinal, source).map(drop).map_err(|error| match error {
         Error::Unavailable { .. } | Error::Parameter { .. } => error,
         other => unavailable(other.to_string()),
     })

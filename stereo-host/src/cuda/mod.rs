@@ -6,7 +6,7 @@
 //! | `symbols`, [`driver`] | the driver's symbols as jumps through a table, and the table's filling |
 //! | `call` | calls and their errors |
 //! | [`device`] | GPUs, and why CUDA is unavailable |
-//! | [`ptx`] | the embedded device code and which of it a GPU takes |
+//! | [`ptx`] | the embedded device code, that of folders, and which of it a GPU takes |
 //! | `context`, `module`, `memory`, `stream` | the execution layer |
 //! | `tensor` | tensor maps for two-dimensional copies |
 //!

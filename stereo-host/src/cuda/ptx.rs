@@ -3,17 +3,14 @@
 use std::{
     fs,
     io::Read as _,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, OnceLock},
 };
 
 use flate2::read::ZlibDecoder;
 
-use super::device::CudaVersion;
-use crate::{Error, Result};
-
-/// The environment variable that names a folder whose PTX replaces the embedded one.
-pub const PTX_DIR_VARIABLE: &str = "STEREO_PTX_DIR";
+use super::device::{CudaVersion, Driver};
+use crate::{DeviceCode, Error, PtxImage, PtxSource, Result};
 
 /// The PTX that this crate carries: the architecture (90 for `sm_90`) and the text, zlib-packed by the
 /// build script, lowest first. `cargo xtask build-ptx` writes the files.
@@ -31,44 +28,46 @@ fn embedded() -> Result<&'static [Ptx]> {
     images.as_deref().map_err(|reason| Error::Format { path: "embedded PTX".into(), reason: reason.clone() })
 }
 
-/// Where the device code comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum PtxSource {
-    /// The PTX that was built into this crate.
-    #[default]
-    Embedded,
-    /// The `stereo_sm*.ptx` files of a folder, for trying kernels without rebuilding this crate.
-    Folder(PathBuf),
-}
-
 impl PtxSource {
-    /// The folder named by `STEREO_PTX_DIR`, else the embedded PTX.
-    pub fn from_env() -> Self {
-        match std::env::var_os(PTX_DIR_VARIABLE) {
-            Some(folder) if !folder.is_empty() => Self::Folder(folder.into()),
-            _ => Self::Embedded,
-        }
-    }
-
     /// All images of the source, lowest architecture first.
     ///
     /// # Errors
     /// [`Error::File`] when the folder or a file cannot be read, [`Error::Format`] for a file that is not PTX.
     pub fn images(&self) -> Result<Vec<Ptx>> {
-        match self {
-            Self::Embedded => Ok(embedded()?.to_vec()),
-            Self::Folder(folder) => read_folder(folder),
+        match (self, self.resolve()) {
+            (Self::Environment, Self::Folder(folder)) => {
+                read_folder(&folder, "cannot read the folder that STEREO_PTX_DIR names")
+            }
+            (_, Self::Folder(folder)) => read_folder(&folder, "cannot read the given PTX folder"),
+            _ => Ok(embedded()?.to_vec()),
         }
     }
 
-    /// Where to get PTX when there is none that fits.
-    fn missing(&self) -> String {
-        match self {
-            Self::Embedded => "this build carries no GPU code: run `cargo xtask build-ptx` and build again".to_owned(),
-            Self::Folder(folder) => {
-                format!("{PTX_DIR_VARIABLE} = {} holds no stereo_sm*.ptx", folder.display())
+    /// All images of the source, lowest architecture first, and which of them the GPUs of this machine run.
+    ///
+    /// # Errors
+    /// As [`PtxSource::images`].
+    pub fn list(&self) -> Result<Vec<PtxImage>> {
+        let images = self.images()?;
+        let driver = Driver::get().ok();
+        // What GPU `ordinal` runs, if it runs any.
+        let arch = |driver: &Driver, ordinal| {
+            let device = driver.device(Some(ordinal)).ok()?;
+            best(&images, device.compute_capability, driver.version).ok().map(Ptx::arch)
+        };
+        let describe = |image: &Ptx| {
+            let CudaVersion { major, minor } = image.needed_driver();
+            let runs = |driver: &'static Driver| {
+                let ordinals = driver.devices.iter().map(|device| device.ordinal);
+                ordinals.filter(|&ordinal| arch(driver, ordinal) == Some(image.arch)).collect()
+            };
+            PtxImage {
+                code: image.describe(self),
+                needed_cuda: (major, minor),
+                devices: driver.map(runs).unwrap_or_default(),
             }
-        }
+        };
+        Ok(images.iter().map(describe).collect())
     }
 
     /// The image for a device of compute capability `capability` under a driver of version `driver`:
@@ -76,13 +75,22 @@ impl PtxSource {
     /// later architecture.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] says what is too old or missing; also as [`PtxSource::images`].
+    /// [`Error::Unavailable`] says what is too old or missing, and what a folder holds; also as [`PtxSource::images`].
     pub fn choose(&self, capability: (u32, u32), driver: CudaVersion) -> Result<Ptx> {
         let images = self.images()?;
-        if images.is_empty() {
-            return Err(unavailable(self.missing()));
+        best(&images, capability, driver).cloned().map_err(|reason| unavailable(self.explain(reason, &images)))
+    }
+
+    /// Why nothing of `images` fits, with what there is to choose from in a folder.
+    fn explain(&self, reason: String, images: &[Ptx]) -> String {
+        if let Self::Embedded = self.resolve() {
+            let none = "this build carries no GPU code: run `cargo xtask build-ptx` and build again";
+            return if images.is_empty() { none.to_owned() } else { reason };
         }
-        best(images, capability, driver).map_err(unavailable)
+        let held: Vec<_> =
+            images.iter().map(|image| format!("sm_{} (CUDA {})", image.arch, image.needed_driver())).collect();
+        let held = if held.is_empty() { "no stereo_sm*.ptx".to_owned() } else { held.join(", ") };
+        format!("{reason}; {self} holds {held}")
     }
 }
 
@@ -118,6 +126,24 @@ impl Ptx {
         self.isa
     }
 
+    /// Who compiled it, as the stamp in its first comments says; `None` for PTX without one.
+    pub fn compiler(&self) -> Option<&str> {
+        let lines = self.text.lines().map(str::trim).take_while(|line| line.is_empty() || line.starts_with("//"));
+        let mut comments = lines.filter_map(|line| line.strip_prefix("//").map(str::trim_start));
+        comments
+            .find_map(|comment| Some(comment.strip_prefix("compiler:")?.trim_start()).filter(|name| !name.is_empty()))
+    }
+
+    /// What a report says of it; `source` is where it was taken from.
+    pub fn describe(&self, source: &PtxSource) -> DeviceCode {
+        DeviceCode {
+            arch: self.arch,
+            isa: self.isa,
+            compiler: self.compiler().map(str::to_owned),
+            source: source.resolve(),
+        }
+    }
+
     /// The first CUDA version whose driver compiles it.
     pub fn needed_driver(&self) -> CudaVersion {
         first_cuda_version(self.isa)
@@ -133,13 +159,14 @@ fn unavailable(reason: String) -> Error {
     Error::Unavailable { backend: crate::Backend::Cuda.name(), reason }
 }
 
-fn read_folder(folder: &Path) -> Result<Vec<Ptx>> {
-    let fail = |path: &Path, source| Error::File { path: path.to_owned(), action: "cannot read", source };
+/// The images of a folder; `refused` says that it cannot be listed.
+fn read_folder(folder: &Path, refused: &'static str) -> Result<Vec<Ptx>> {
+    let fail = |path: &Path, action, source| Error::File { path: path.to_owned(), action, source };
     let mut images = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|e| fail(folder, e))? {
-        let path = entry.map_err(|e| fail(folder, e))?.path();
+    for entry in fs::read_dir(folder).map_err(|e| fail(folder, refused, e))? {
+        let path = entry.map_err(|e| fail(folder, refused, e))?.path();
         if let Some(arch) = arch_of_file(&path) {
-            let text = fs::read_to_string(&path).map_err(|e| fail(&path, e))?;
+            let text = fs::read_to_string(&path).map_err(|e| fail(&path, "cannot read", e))?;
             images.push(Ptx::parse(arch, text.into(), &path)?);
         }
     }
@@ -173,10 +200,14 @@ fn first_cuda_version((major, minor): (u32, u32)) -> CudaVersion {
     CudaVersion { major: cuda_major, minor: cuda_minor }
 }
 
-fn best(images: Vec<Ptx>, capability: (u32, u32), driver: CudaVersion) -> Result<Ptx, String> {
+fn best(images: &[Ptx], capability: (u32, u32), driver: CudaVersion) -> Result<&Ptx, String> {
     let (major, minor) = capability;
-    let lowest = images.iter().map(Ptx::arch).min().unwrap_or_default();
-    let mut fitting: Vec<_> = images.into_iter().filter(|image| image.arch <= major * 10 + minor).collect();
+    let Some(lowest) = images.iter().map(Ptx::arch).min() else {
+        return Err(format!(
+            "the GPU takes code for compute capability {major}.{minor} or lower, CUDA {driver} or older"
+        ));
+    };
+    let mut fitting: Vec<_> = images.iter().filter(|image| image.arch <= major * 10 + minor).collect();
     if fitting.is_empty() {
         return Err(format!(
             "the GPU's compute capability is {major}.{minor}, the GPU code needs at least {}.{}",
@@ -184,9 +215,9 @@ fn best(images: Vec<Ptx>, capability: (u32, u32), driver: CudaVersion) -> Result
             lowest % 10
         ));
     }
-    let least = fitting.iter().map(Ptx::needed_driver).min();
+    let least = fitting.iter().map(|image| image.needed_driver()).min();
     fitting.retain(|image| image.needed_driver() <= driver);
-    fitting.into_iter().max_by_key(Ptx::arch).ok_or_else(|| {
+    fitting.into_iter().max_by_key(|image| image.arch).ok_or_else(|| {
         let least = least.map(|version| version.to_string()).unwrap_or_default();
         format!(
             "the NVIDIA driver is too old: it supports CUDA {driver}, the GPU code needs CUDA {least}; update the driver"
@@ -236,8 +267,8 @@ mod tests {
 
     #[test]
     fn the_highest_architecture_that_device_and_driver_take() {
-        let all = || vec![image(75, (6, 3)), image(80, (7, 0)), image(90, (8, 6)), image(100, (8, 6))];
-        let arch = |capability, driver| best(all(), capability, driver).map(|ptx| ptx.arch());
+        let all = [image(75, (6, 3)), image(80, (7, 0)), image(90, (8, 6)), image(100, (8, 6))];
+        let arch = |capability, driver| best(&all, capability, driver).map(Ptx::arch);
         assert_eq!(arch((7, 5), cuda(12, 8)), Ok(75));
         assert_eq!(arch((8, 9), cuda(12, 8)), Ok(80));
         assert_eq!(arch((9, 0), cuda(13, 0)), Ok(90));
@@ -250,20 +281,75 @@ mod tests {
     }
 
     #[test]
+    fn the_compiler_is_the_stamps() {
+        let compiler = |head: &str| {
+            let text = format!("{head}\n.version 8.3\n.target sm_90\n// compiler: too late\n");
+            Ptx::parse(90, text.into(), "test").unwrap().compiler().map(str::to_owned)
+        };
+        let stamped =
+            "// Generated by `cargo xtask build-ptx`; do not edit.\n// compiler: rustc 1.96.0 (ac68), LLVM 22.1.8";
+        assert_eq!(compiler(stamped).unwrap(), "rustc 1.96.0 (ac68), LLVM 22.1.8");
+        assert_eq!(compiler(&stamped.replace('\n', "\r\n")).unwrap(), "rustc 1.96.0 (ac68), LLVM 22.1.8");
+        assert_eq!(
+            compiler("//\n// Generated by NVIDIA NVVM Compiler\n//\n// Compiler Build ID: CL-1\n\n//compiler:\ta: b ")
+                .unwrap(),
+            "a: b"
+        );
+        for none in [
+            "",
+            "// comment",
+            "// Compiler Build ID: CL-1",
+            "// compiler:",
+            "// the compiler: rustc",
+            "compiler: rustc",
+            ".pragma \"x\";\n// compiler: rustc",
+        ] {
+            assert_eq!(compiler(none), None, "{none}");
+        }
+        for image in PtxSource::Embedded.images().unwrap() {
+            assert!(image.compiler().unwrap().starts_with("rustc "), "sm_{}", image.arch());
+        }
+    }
+
+    #[test]
+    fn what_a_folder_holds_is_said_when_nothing_fits() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = PtxSource::Folder(folder.path().to_owned());
+        let holds = format!("the given PTX folder {} holds", folder.path().display());
+        let refused = |capability, driver| source.choose(capability, driver).unwrap_err().to_string();
+        let unavailable = |reason: &str| format!("backend cuda is not available here: {reason}");
+        assert_eq!(
+            refused((9, 0), cuda(13, 0)),
+            unavailable(&format!(
+                "the GPU takes code for compute capability 9.0 or lower, CUDA 13.0 or older; {holds} no stereo_sm*.ptx"
+            ))
+        );
+        fs::write(folder.path().join("stereo_sm90.ptx"), ".version 8.6\n").unwrap();
+        fs::write(folder.path().join("stereo_sm100.ptx"), ".version 8.8\n").unwrap();
+        let all = format!("{holds} sm_90 (CUDA 12.7), sm_100 (CUDA 12.9)");
+        assert_eq!(
+            refused((8, 0), cuda(13, 0)),
+            unavailable(&format!("the GPU's compute capability is 8.0, the GPU code needs at least 9.0; {all}"))
+        );
+        let old = refused((9, 0), cuda(12, 4));
+        assert!(old.contains("supports CUDA 12.4") && old.ends_with(&format!("update the driver; {all}")), "{old}");
+    }
+
+    #[test]
     fn folders_replace_the_embedded_images() {
         let folder = tempfile::tempdir().unwrap();
         let source = PtxSource::Folder(folder.path().to_owned());
-        let none = source.choose((9, 0), cuda(13, 0)).unwrap_err().to_string();
-        assert!(none.contains("holds no stereo_sm*.ptx"), "{none}");
         fs::write(folder.path().join("stereo_sm90.ptx"), ".version 8.6\n.target sm_90\n").unwrap();
         fs::write(folder.path().join("stereo_sm75.ptx"), "  .version 6.3\n.target sm_75\n").unwrap();
         fs::write(folder.path().join("notes.txt"), "not looked at").unwrap();
         assert_eq!(source.images().unwrap().iter().map(Ptx::arch).collect::<Vec<_>>(), [75, 90]);
-        assert_eq!(source.choose((9, 0), cuda(13, 0)).unwrap().isa(), (8, 6));
+        let chosen = source.choose((9, 0), cuda(13, 0)).unwrap();
+        assert_eq!(chosen.isa(), (8, 6));
+        assert_eq!(chosen.describe(&source).source, source);
         fs::write(folder.path().join("stereo_sm80.ptx"), "hello").unwrap();
         let bad = source.images().unwrap_err().to_string();
         assert!(bad.contains("stereo_sm80.ptx") && bad.contains(".version"), "{bad}");
         let absent = PtxSource::Folder(folder.path().join("absent")).images().unwrap_err().to_string();
-        assert!(absent.contains("absent: cannot read"), "{absent}");
+        assert!(absent.contains("absent: cannot read the given PTX folder: "), "{absent}");
     }
 }

@@ -11,8 +11,8 @@ use super::{
     sgm::{Buffers, Images, Launches, Pixel, Size, check_plan, runs_as_written},
 };
 use crate::{
-    DeviceImage, DevicePair, DisparityMap, Error, GrayView, Options, Params, Pixels, PlanSource, Report, Result,
-    StageReport, Tuning, TuningKey, TuningReport,
+    DeviceCode, DeviceImage, DevicePair, DisparityMap, Error, GrayView, Options, Params, Pixels, PlanSource, Report,
+    Result, StageReport, Tuning, TuningKey, TuningReport,
     matcher::Engine,
     reference::{self, stage},
     tuning::{
@@ -294,6 +294,10 @@ impl<E: Executor> Engine for GpuSgm<E> {
 
     fn device(&self) -> String {
         self.executor.device()
+    }
+
+    fn device_code(&self) -> Option<DeviceCode> {
+        self.executor.device_code()
     }
 }
 

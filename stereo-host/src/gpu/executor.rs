@@ -5,7 +5,7 @@ use stereo_kernels::{
     kernel::{Args, Entry},
 };
 
-use crate::{DeviceImage, Error, Result, StageReport};
+use crate::{DeviceCode, DeviceImage, Error, Result, StageReport};
 
 /// What device memory holds.
 #[cfg(cuda)]
@@ -101,6 +101,9 @@ pub(crate) trait Executor: Send + Sized + 'static {
 
     /// The device's name for the report.
     fn device(&self) -> String;
+
+    /// The PTX in use; `None` where it is not a GPU.
+    fn device_code(&self) -> Option<DeviceCode>;
 
     /// What plans are measured for; `None` where time says nothing about a GPU.
     fn identity(&self) -> Option<Identity>;

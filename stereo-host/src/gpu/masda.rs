@@ -15,7 +15,7 @@ use stereo_kernels::{
 
 use super::executor::{Executor, MAIN, Shape, Value};
 use crate::{
-    GrayView, MasdaParams, Params, Pixels, Report, Result,
+    DeviceCode, GrayView, MasdaParams, Params, Pixels, Report, Result,
     masda::{Candidates, ImagePlane, Tables, check_pair, check_sizes, stage},
 };
 
@@ -208,6 +208,10 @@ impl<E: Executor> ImagePlane for GpuPlane<E> {
 
     fn device(&self) -> String {
         self.executor.device()
+    }
+
+    fn device_code(&self) -> Option<DeviceCode> {
+        self.executor.device_code()
     }
 }
 

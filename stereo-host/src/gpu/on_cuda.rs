@@ -12,11 +12,11 @@ use stereo_kernels::{
 
 use super::executor::{Executor, FIRST_PRIORITY, Identity, Label, MAIN, STREAMS, Shape, TILE_MAP, TileShape, Value};
 use crate::{
-    DeviceImage, Result, StageReport,
+    DeviceCode, DeviceImage, PtxSource, Result, StageReport,
     cuda::{
         CudaContext, DeviceBuffer, Event, Graph, Kernels, LaunchConfig, PinnedBuffer, Priority, Stream,
         device::{self, Driver},
-        ptx::{Ptx, PtxSource},
+        ptx::Ptx,
         tensor,
     },
 };
@@ -38,6 +38,7 @@ pub(crate) struct CudaExecutor {
     timing: Cell<bool>,
     timed: RefCell<Vec<Timed>>,
     program: String,
+    code: DeviceCode,
 }
 
 /// A timed launch.
@@ -65,9 +66,9 @@ impl<T: Value> Memory<T> {
 }
 
 impl CudaExecutor {
-    /// On GPU `ordinal`; without one, on the first.
-    pub(crate) fn new(ordinal: Option<u32>) -> Result<Self> {
-        let (_, ptx) = device::choose(ordinal, &PtxSource::from_env())?;
+    /// On GPU `ordinal` (without one, on the first), with PTX from `source`.
+    pub(crate) fn new(ordinal: Option<u32>, source: &PtxSource) -> Result<Self> {
+        let (_, ptx) = device::choose(ordinal, source)?;
         let context = CudaContext::new(ordinal)?;
         let kernels = context.load(&ptx)?;
         let priority = |stream| if stream >= FIRST_PRIORITY { Priority::High } else { Priority::Low };
@@ -86,6 +87,7 @@ impl CudaExecutor {
             timing: Cell::default(),
             timed: RefCell::default(),
             program: program(&ptx),
+            code: ptx.describe(source),
         })
     }
 
@@ -123,6 +125,10 @@ impl Executor for CudaExecutor {
 
     fn device(&self) -> String {
         self.context.device().name.clone()
+    }
+
+    fn device_code(&self) -> Option<DeviceCode> {
+        Some(self.code.clone())
     }
 
     fn identity(&self) -> Option<Identity> {
@@ -298,4 +304,20 @@ fn program(ptx: &Ptx) -> String {
     let mut digest = DefaultHasher::new();
     ptx.text().hash(&mut digest);
     format!("{} sm_{} {:016x}", env!("CARGO_PKG_VERSION"), ptx.arch(), digest.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_kept_apart_by_their_ptx() {
+        let of = |arch, compiler: &str| {
+            let text = format!("// compiler: {compiler}\n.version 8.3\n.target sm_90\n");
+            program(&Ptx::parse(arch, text.into(), "test").unwrap())
+        };
+        assert_eq!(of(90, "rustc"), of(90, "rustc"));
+        assert_ne!(of(90, "rustc"), of(90, "rust-cuda"));
+        assert_ne!(of(90, "rustc"), of(80, "rustc"));
+    }
 }

@@ -15,7 +15,7 @@ use stereo_kernels::{
 };
 
 use super::executor::{Executor, Identity, Label, Shape, TILE_MAP, TileShape, Value};
-use crate::{Error, Result, StageReport};
+use crate::{DeviceCode, Error, Result, StageReport};
 
 /// The most bytes of device memory that an emulated matcher may have: it keeps several bytes of
 /// shadow for each, and takes minutes where a GPU takes milliseconds.
@@ -44,6 +44,10 @@ impl Executor for EmulatorExecutor {
 
     fn device(&self) -> String {
         "emulated GPU, checked".to_owned()
+    }
+
+    fn device_code(&self) -> Option<DeviceCode> {
+        None
     }
 
     fn identity(&self) -> Option<Identity> {

@@ -180,7 +180,7 @@ pub(super) fn check_plan<E: Executor>(executor: &E, size: Size, plan: Plan) -> R
     for (horizontal, kernel) in [(true, plan.horizontal), (false, plan.vertical), (false, plan.oblique)] {
         let Some((chunk, stages)) = kernel.ring() else { continue };
         let Some(limit) = executor.bulk_shared_memory() else {
-            let reason = "the plan asks for bulk copies, which need compute capability 9.0".to_owned();
+            let reason = "the plan asks for bulk copies, which need a GPU and PTX of sm_90 or later".to_owned();
             return Err(Error::Unavailable { backend: "cuda", reason });
         };
         let lanes = aggregate::lanes(horizontal, size.padded);

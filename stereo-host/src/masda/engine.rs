@@ -11,7 +11,8 @@ use super::{
     solver::RowSolver,
 };
 use crate::{
-    Algorithm, Backend, DisparityMap, Error, GrayView, MasdaParams, Options, Params, Report, Result, matcher::Engine,
+    Algorithm, Backend, DeviceCode, DisparityMap, Error, GrayView, MasdaParams, Options, Params, Report, Result,
+    matcher::Engine,
 };
 
 /// The first half: from a pair to two candidates per left pixel (masda.md, image plane).
@@ -30,6 +31,11 @@ pub trait ImagePlane: Send {
 
     /// The device's name for the report.
     fn device(&self) -> String;
+
+    /// The PTX in use, for the report; `None` where it is not on a GPU.
+    fn device_code(&self) -> Option<DeviceCode> {
+        None
+    }
 }
 
 /// The second half: from candidates to a map (masda.md, graph).
@@ -54,10 +60,13 @@ pub trait GraphSolver: Send {
 /// Refused parameters, another algorithm than MASDA, a backend that is not available.
 pub fn image_plane(params: &Params, options: &Options) -> Result<Box<dyn ImagePlane>> {
     let masda = masda_params(params)?;
-    Ok(match resolve_backend(options.backend)? {
+    Ok(match resolve_backend(options)? {
         Backend::Reference => Box::new(ReferencePlane::new(params, &masda, options)),
         #[cfg(cuda)]
-        Backend::Cuda => Box::new(GpuPlane::new(CudaExecutor::new(options.device)?, params, &masda, options.timing)),
+        Backend::Cuda => {
+            let executor = CudaExecutor::new(options.device, &options.ptx)?;
+            Box::new(GpuPlane::new(executor, params, &masda, options.timing))
+        }
         Backend::Emulator => Box::new(GpuPlane::new(EmulatorExecutor::new(), params, &masda, options.timing)),
         _ => Box::new(CpuPlane::new(params, &masda, options)?),
     })
@@ -75,7 +84,7 @@ pub fn graph_solver(params: &Params, options: &Options) -> Result<Box<dyn GraphS
 /// [`graph_solver`], its threads bound to cores where `pinned` says so.
 pub(crate) fn build_solver(params: &Params, options: &Options, pinned: bool) -> Result<Box<dyn GraphSolver>> {
     let masda = masda_params(params)?;
-    Ok(match resolve_backend(options.backend)? {
+    Ok(match resolve_backend(options)? {
         Backend::Reference => Box::new(ReferenceSolver::new(params, &masda, options)),
         _ => Box::new(RowSolver::new(params, &masda, options, pinned)?),
     })
@@ -90,11 +99,12 @@ fn masda_params(params: &Params) -> Result<MasdaParams> {
 }
 
 /// The backend that runs the image plane: a GPU if there is one, else the CPU.
-pub(crate) fn resolve_backend(backend: Backend) -> Result<Backend> {
-    match backend {
-        Backend::Auto => Ok(if Backend::Cuda.availability().is_ok() { Backend::Cuda } else { Backend::Cpu }),
-        Backend::Cuda => backend.availability().map(|()| backend),
-        Backend::Cpu | Backend::Reference | Backend::Emulator => Ok(backend),
+pub(crate) fn resolve_backend(options: &Options) -> Result<Backend> {
+    let cuda = || Backend::Cuda.availability_with(&options.ptx);
+    match options.backend {
+        Backend::Auto => Ok(if cuda().is_ok() { Backend::Cuda } else { Backend::Cpu }),
+        Backend::Cuda => cuda().map(|()| Backend::Cuda),
+        named @ (Backend::Cpu | Backend::Reference | Backend::Emulator) => Ok(named),
     }
 }
 
@@ -169,5 +179,9 @@ impl Engine for MasdaEngine {
 
     fn device(&self) -> String {
         self.plane.device()
+    }
+
+    fn device_code(&self) -> Option<DeviceCode> {
+        self.plane.device_code()
     }
 }

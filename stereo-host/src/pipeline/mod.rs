@@ -154,7 +154,7 @@ impl Pipeline {
             Algorithm::Masda(_) => {
                 let plane = masda::image_plane(params, options)?;
                 let solver = masda::build_solver(params, options, pipeline.pin_solver)?;
-                let backend = masda::resolve_backend(options.backend)?.name();
+                let backend = masda::resolve_backend(options)?.name();
                 Work::Halves(Box::new(Halves { plane, solver, params: params.clone(), width, height, backend }))
             }
         };

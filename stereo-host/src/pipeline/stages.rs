@@ -73,7 +73,8 @@ where
                 // The receiver is right here.
                 let _ = used.send(candidates);
             }
-            let names = Report { backend, device: plane.device(), ..Report::default() };
+            let (device, device_code) = (plane.device(), plane.device_code());
+            let names = Report { backend, device, device_code, ..Report::default() };
             threads.push(spawn("stereo-match", move || reduce_pairs(plane, &names, &inbox, &pool, &reduced))?);
             threads.push(spawn("stereo-solve", move || {
                 solve_pairs(solver, &params, &to_solve, &used, &outbox);

@@ -7,7 +7,10 @@ use std::{
     process::Command,
 };
 
-use stereo_host::cuda::{CudaContext, device, driver};
+use stereo_host::{
+    Backend, GrayView, Matcher, Options, Params, Plan, PtxSource, Tuning,
+    cuda::{CudaContext, device, driver},
+};
 use tempfile::TempDir;
 
 use crate::skipped;
@@ -106,10 +109,14 @@ fn fake_driver_reasons_for_unavailability() {
     assert!(text(&[]).starts_with("available, CudaContext(0: Fake GPU 0 (compute capability 7.5))"));
     assert_eq!(
         text(&[("FAKE_VERSION", "12040")]),
-        unavailable(
-            "the NVIDIA driver is too old: it supports CUDA 12.4, the GPU code needs CUDA 12.7; update the driver"
-        )
+        unavailable(&format!(
+            "the NVIDIA driver is too old: it supports CUDA 12.4, the GPU code needs CUDA 12.7; update the driver; \
+             STEREO_PTX_DIR = {} holds sm_75 (CUDA 12.7), sm_90 (CUDA 12.9)",
+            ptx.path().display()
+        ))
     );
+    let embedded = report(library.path(), &[("FAKE_VERSION", "9020")]);
+    assert!(embedded.ends_with("update the driver"), "{embedded}");
     assert!(text(&[("FAKE_VERSION", "12070"), ("FAKE_CAPABILITY", "90")]).starts_with("available"));
     assert_eq!(
         text(&[("FAKE_CAPABILITY", "70")]),
@@ -130,7 +137,54 @@ fn fake_driver_reasons_for_unavailability() {
     );
     assert!(text(&[("REPORT_DEVICE", "1"), ("FAKE_DEVICES", "2")]).contains("Fake GPU 1"));
     let missing = text(&[("STEREO_PTX_DIR", "no/such/folder")]);
-    assert!(missing.contains("no/such/folder: cannot read"), "{missing}");
+    assert!(missing.contains("no/such/folder: cannot read the folder that STEREO_PTX_DIR names: "), "{missing}");
+}
+
+#[test]
+fn fake_driver_matchers_run_their_own_ptx() {
+    let Some(library) = fake_driver("fake_driver_matchers_run_their_own_ptx") else { return };
+    // What the options name counts, not this.
+    let settings = [("STEREO_PTX_DIR", "no/such/folder")];
+    run_again(library.path(), &["--exact", "fake::matchers_run_their_own_ptx", "--ignored"], &settings);
+}
+
+#[test]
+#[ignore = "needs the made-up driver, whose kernels do nothing; run by the test above"]
+fn matchers_run_their_own_ptx() {
+    let (other, bare) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let embedded = &PtxSource::Embedded.images().unwrap()[0];
+    let stamp = embedded.compiler().unwrap();
+    fs::write(other.path().join("stereo_sm75.ptx"), embedded.text().replacen(stamp, "another compiler", 1)).unwrap();
+    fs::write(bare.path().join("stereo_sm75.ptx"), ".version 6.3\n.target sm_75\n.address_size 64\n").unwrap();
+
+    let pixels = vec![7; 40 * 24];
+    let view = GrayView::from_u8(&pixels, 40, 24).unwrap();
+    for params in [Params { disparities: 16, ..Params::default() }, Params { disparities: 16, ..Params::masda() }] {
+        let options = Options { backend: Backend::Cuda, tuning: Tuning::Fixed(Plan::PLAIN), ..Options::default() };
+        let build = |options: &Options| Matcher::new(40, 24, &params, options).unwrap();
+        let mut first = build(&Options { ptx: PtxSource::Embedded, ..options.clone() });
+        let mut second = build(&options.clone().with_ptx_folder(other.path()));
+        let mut third = build(&options.clone().with_ptx_folder(bare.path()));
+        for _ in 0..2 {
+            first.compute(&view, &view).unwrap();
+            second.compute(&view, &view).unwrap();
+            let missing = third.compute(&view, &view).unwrap_err().to_string();
+            assert!(missing.contains("cuModuleGetFunction") && missing.contains("kernel `"), "{missing}");
+        }
+        let code = |matcher: &Matcher| matcher.report().device_code.clone().unwrap();
+        let (one, two, three) = (code(&first), code(&second), code(&third));
+        assert_eq!((one.source, one.compiler.as_deref()), (PtxSource::Embedded, Some(stamp)));
+        let folder = |folder: &TempDir| PtxSource::Folder(folder.path().to_owned());
+        assert_eq!((two.source, two.compiler.as_deref()), (folder(&other), Some("another compiler")));
+        assert_eq!((three.source, three.compiler, three.isa), (folder(&bare), None, (6, 3)));
+
+        // The environment's folder does not exist.
+        let refused = |options: &Options| Matcher::new(40, 24, &params, options).err().unwrap().to_string();
+        let text = refused(&options);
+        assert!(text.contains("cannot read the folder that STEREO_PTX_DIR names"), "{text}");
+        let text = refused(&options.with_ptx_folder("not/here"));
+        assert!(text.contains("not/here: cannot read the given PTX folder"), "{text}");
+    }
 }
 
 #[test]

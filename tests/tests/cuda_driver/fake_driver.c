@@ -1,7 +1,8 @@
 /* A stand-in for libcuda.so.1, to try the host layer where there is no GPU. "Device" memory is host
- * memory, work runs when it is queued (or is kept while a stream captures), and the two kernels of
- * smoke.ptx are C functions. It is strict where the real driver is: no call without a current
- * context, no handle that was not made here, no synchronising during a capture.
+ * memory, zeros at first; work runs when it is queued (or is kept while a stream captures); the two
+ * kernels of smoke.ptx are C functions, and any other kernel that a module names does nothing. It is
+ * strict where the real driver is: no call without a current context, no handle that was not made
+ * here, no synchronising during a capture.
  *
  * The environment sets what it claims to be: FAKE_VERSION, FAKE_INIT (the result of cuInit),
  * FAKE_DEVICES, FAKE_CAPABILITY (75 for 7.5). */
@@ -112,7 +113,7 @@ result cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
 static result allocate(void **pointer, size_t bytes) {
     CHECK_CONTEXT;
     if (bytes > FREE_BYTES) return OUT_OF_MEMORY;
-    *pointer = malloc(bytes);
+    *pointer = calloc(1, bytes);
     live++;
     return SUCCESS;
 }
@@ -130,6 +131,8 @@ static void reverse(void **params) {
     uint32_t *target = *(uint32_t **)params[0], *source = *(uint32_t **)params[1], count = *(uint32_t *)params[2];
     for (uint32_t i = 0; i < count; i++) target[i] = source[count - 1 - i];
 }
+static void nothing(void **params) { (void)params; }
+static void fill(void **params) { memset(*(void **)params[0], (int)*(uint64_t *)params[1], *(uint64_t *)params[2]); }
 
 result cuModuleLoadDataEx(void **module, const char *text, unsigned count, int *options, void **values) {
     CHECK_CONTEXT;
@@ -145,10 +148,12 @@ result cuModuleLoadDataEx(void **module, const char *text, unsigned count, int *
 }
 result cuModuleUnload(void *module) { return release(module); }
 result cuModuleGetFunction(function **found, const char *module, const char *name) {
-    static function functions[2] = { { FUNCTION, add, 48 << 10 }, { FUNCTION, reverse, 48 << 10 } };
+    static function functions[] = {
+        { FUNCTION, add, 48 << 10 }, { FUNCTION, reverse, 48 << 10 }, { FUNCTION, nothing, 48 << 10 }
+    };
     CHECK_CONTEXT;
     if (!strstr(module, name)) return NOT_FOUND;
-    *found = &functions[!strcmp(name, "shared_reverse")];
+    *found = &functions[!strcmp(name, "vector_add") ? 0 : !strcmp(name, "shared_reverse") ? 1 : 2];
     return SUCCESS;
 }
 result cuFuncGetAttribute(int *value, int attribute, function *f) {
@@ -223,7 +228,6 @@ result cuEventElapsedTime(float *ms, event *start, event *end) {
 result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, stream *s) { CHECK_COPY; memcpy((void *)to, from, bytes); return SUCCESS; }
 result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, stream *s) { CHECK_COPY; memcpy(to, (void *)from, bytes); return SUCCESS; }
 result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, stream *s) { CHECK_COPY; memcpy((void *)to, (void *)from, bytes); return SUCCESS; }
-result cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, stream *s) { CHECK_COPY; memset((void *)to, value, bytes); return SUCCESS; }
 typedef struct {
     size_t src_x, src_y; int src_type; const char *src_host; uint64_t src_device; void *src_array; size_t src_pitch;
     size_t dst_x, dst_y; int dst_type; char *dst_host; uint64_t dst_device; void *dst_array; size_t dst_pitch;
@@ -248,11 +252,18 @@ result cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsign
     if (!s->captured) { f->run(params); return SUCCESS; }
     op *kept = &s->captured->ops[s->captured->count++];
     kept->run = f->run;
-    int count = f->run == add ? 4 : 3;
+    int count = f->run == add ? 4 : f->run == reverse ? 3 : 0;
     for (int i = 0; i < count; i++) {
         int last = i == count - 1;
         kept->params[i] = last ? *(uint32_t *)params[i] : *(uint64_t *)params[i];
     }
+    return SUCCESS;
+}
+result cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, stream *s) {
+    CHECK_CONTEXT;
+    CHECK_HANDLE(s, STREAM);
+    if (!s->captured) { memset((void *)to, value, bytes); return SUCCESS; }
+    s->captured->ops[s->captured->count++] = (op){ fill, { to, value, bytes } };
     return SUCCESS;
 }
 result cuStreamBeginCapture_v2(stream *s, int mode) {

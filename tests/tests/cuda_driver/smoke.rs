@@ -3,12 +3,10 @@
 use std::{env, ffi::c_void, thread};
 
 use stereo_host::{
-    DeviceImage, Error, Result,
+    DeviceImage, Error, PtxSource, Result,
     cuda::{
-        CudaContext, DeviceBuffer, Event, Kernel, LaunchConfig, PinnedBuffer, Priority, Stream,
-        device::Driver,
-        driver,
-        ptx::{Ptx, PtxSource},
+        CudaContext, DeviceBuffer, Event, Kernel, LaunchConfig, PinnedBuffer, Priority, Stream, device::Driver, driver,
+        ptx::Ptx,
     },
 };
 
@@ -412,7 +410,7 @@ fn cuda_absurd_sizes_are_memory_errors() {
 fn cuda_embedded_ptx_loads() {
     let Some(context) = context("cuda_embedded_ptx_loads") else { return };
     let device = context.device();
-    let images = PtxSource::from_env().images().unwrap();
+    let images = PtxSource::Environment.images().unwrap();
     if images.is_empty() {
         skipped("cuda_embedded_ptx_loads", "this build embeds no PTX");
         return;

@@ -1,14 +1,14 @@
 //! The command line.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr};
 
 use clap::{
     Args, Parser, Subcommand, ValueHint,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser},
 };
 use serde::de::DeserializeOwned;
 use stereo_host::{
-    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, Scene, Speckle, Tuning,
+    Algorithm, Backend, Census, Compat, Error, MasdaParams, Options, Params, Paths, PtxSource, Scene, Speckle, Tuning,
     io::Encoding, pipeline::PipelineOptions,
 };
 
@@ -170,6 +170,7 @@ pub struct EvalCommand {
 Examples:
   stereo bench --size 1920x1080 --disparities 128 --paths 8 --iterations 50
   stereo bench --size 1920x1080 --disparities 128 --backend cuda --plan plain
+  stereo bench --size 1920x1080 --compare-ptx embedded stereo-host/ptx/rust-cuda
   stereo bench --size 640x480 --disparities 64 --backend cpu --threads 1 --json")]
 pub struct BenchCommand {
     /// The images' size
@@ -181,6 +182,12 @@ pub struct BenchCommand {
     /// Runs before the first measured one
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub warmup: u32,
+    /// Compare the GPU code of two folders of stereo_sm*.ptx, or `embedded`, the one in this program (`./embedded` is
+    /// a folder): run in turn, with one plan, A's unless --plan gives one. A byte of difference, to the CPU's map as
+    /// well, is exit code 1
+    #[arg(long, num_args = 2, action = clap::ArgAction::Set, value_names = ["A", "B"])]
+    #[arg(value_hint = ValueHint::DirPath, value_parser = OsStringValueParser::new().map(ptx_source))]
+    pub compare_ptx: Option<Vec<PtxSource>>,
     #[command(flatten)]
     pub matching: MatchArgs,
     #[command(flatten)]
@@ -459,6 +466,10 @@ pub struct RunArgs {
     pub timing: bool,
 }
 
+fn ptx_source(name: OsString) -> PtxSource {
+    if name == "embedded" { PtxSource::Embedded } else { PtxSource::Folder(name.into()) }
+}
+
 fn parse_plan(text: &str) -> Result<Tuning, String> {
     let tuning = match text.strip_prefix('@') {
         Some(file) => std::fs::read_to_string(file).map_err(|error| format!("{file}: cannot read: {error}"))?.parse(),
@@ -480,7 +491,14 @@ impl RunArgs {
 
     fn with_tuning(&self, timing: bool, usual: Tuning) -> Options {
         let tuning = self.plan.unwrap_or(usual);
-        Options { backend: self.backend, threads: self.threads, device: self.device, tuning, timing }
+        Options {
+            backend: self.backend,
+            threads: self.threads,
+            device: self.device,
+            ptx: PtxSource::Environment,
+            tuning,
+            timing,
+        }
     }
 }
 
@@ -587,6 +605,23 @@ mod tests {
         let algorithm = Algorithm::Masda(masda);
         assert_eq!(params(flags), Params { algorithm, disparities: 60, ..Params::default() });
         assert!(Cli::try_parse_from("stereo match l r -o m.pfm --theta 5".split_whitespace()).is_err());
+    }
+
+    #[test]
+    fn two_ptx_sources_are_compared() {
+        let parse = |flags: &str| {
+            Cli::try_parse_from(["stereo", "bench"].into_iter().chain(flags.split_whitespace())).map(|cli| {
+                let Command::Bench(args) = cli.command else { panic!("bench") };
+                args.compare_ptx
+            })
+        };
+        assert_eq!(parse("").unwrap(), None);
+        let folder = |name: &str| PtxSource::Folder(name.into());
+        assert_eq!(parse("--compare-ptx embedded a/b").unwrap(), Some(vec![PtxSource::Embedded, folder("a/b")]));
+        assert_eq!(parse("--compare-ptx ./embedded a").unwrap(), Some(vec![folder("./embedded"), folder("a")]));
+        for bad in ["--compare-ptx", "--compare-ptx a", "--compare-ptx a b c", "--compare-ptx a b --compare-ptx a b"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

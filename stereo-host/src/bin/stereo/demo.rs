@@ -66,6 +66,7 @@ pub fn run(args: &DemoCommand) -> Result<()> {
         text += &format!("{}\n", file.display());
     }
     text += &format!("{}: {:.1} ms on {} ({})\n", scene.name, report.total_ms, report.backend, report.device);
+    text += &output::code_line(report.device_code.as_ref());
     if args.run.timing {
         text += &output::stage_table(report);
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use stereo_host::{Backend, Error, Result};
+use stereo_host::{Backend, Error, PTX_DIR_VARIABLE, PtxImage, PtxSource, Result};
 
 use crate::{args::InfoCommand, output};
 
@@ -19,6 +19,18 @@ struct Info {
     /// Where measured plans are kept.
     plan_folder: Option<PathBuf>,
     backends: Vec<BackendInfo>,
+    device_code: DeviceCodeInfo,
+}
+
+/// The PTX that there is for GPUs.
+#[derive(Serialize)]
+struct DeviceCodeInfo {
+    source: PtxSource,
+    /// The environment variable that names the folder.
+    variable: Option<&'static str>,
+    images: Vec<PtxImage>,
+    /// Why there are none.
+    reason: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -38,15 +50,31 @@ pub fn run(args: &InfoCommand) -> Result<()> {
         auto: Backend::Auto.resolve().name(),
         plan_folder: stereo_host::cache_folder(),
         backends: Backend::ALL.into_iter().map(backend_info).collect(),
+        device_code: device_code_info(),
     };
     if args.json { output::print_json(&info) } else { output::print(&info.text()) }
 }
 
-fn backend_info(backend: Backend) -> BackendInfo {
-    let reason = backend.availability().err().map(|error| match error {
+fn device_code_info() -> DeviceCodeInfo {
+    let source = PtxSource::Environment.resolve();
+    let variable = matches!(source, PtxSource::Folder(_)).then_some(PTX_DIR_VARIABLE);
+    let (images, reason) = match PtxSource::Environment.list() {
+        Ok(images) => (images, None),
+        Err(error) => (Vec::new(), Some(reason(error))),
+    };
+    DeviceCodeInfo { source, variable, images, reason }
+}
+
+/// Why something is missing.
+fn reason(error: Error) -> String {
+    match error {
         Error::Unavailable { reason, .. } => reason,
         other => other.to_string(),
-    });
+    }
+}
+
+fn backend_info(backend: Backend) -> BackendInfo {
+    let reason = backend.availability().err().map(reason);
     BackendInfo { name: backend.name(), available: reason.is_none(), reason }
 }
 
@@ -64,8 +92,38 @@ impl Info {
             };
             text += &format!("  {:10} {state}\n", backend.name);
         }
+        text += &self.device_code.text();
         if let Some(folder) = &self.plan_folder {
             text += &format!("measured plans: {}\n", folder.display());
+        }
+        text
+    }
+}
+
+impl DeviceCodeInfo {
+    fn text(&self) -> String {
+        let source = match self.variable {
+            Some(_) => PtxSource::Environment.to_string(),
+            None => self.source.to_string(),
+        };
+        if let Some(reason) = &self.reason {
+            return format!("GPU code ({source}): {reason}\n");
+        }
+        if self.images.is_empty() {
+            return format!("GPU code ({source}): none\n");
+        }
+        let mut text = format!("GPU code ({source}):\n");
+        for PtxImage { code, needed_cuda: (cuda_major, cuda_minor), devices } in &self.images {
+            let (isa_major, isa_minor) = code.isa;
+            text += &format!(
+                "  {:10} PTX {isa_major}.{isa_minor}, CUDA {cuda_major}.{cuda_minor} or newer, {}",
+                format!("sm_{}", code.arch),
+                code.compiler_name()
+            );
+            for device in devices {
+                text += &format!("; GPU {device} runs it");
+            }
+            text += "\n";
         }
         text
     }

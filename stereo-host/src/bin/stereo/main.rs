@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod compare;
 mod demo;
 mod eval;
 mod frames;

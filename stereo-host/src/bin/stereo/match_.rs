@@ -79,7 +79,10 @@ pub fn run(args: &MatchCommand) -> Result<()> {
             report,
         });
     }
-    if args.run.timing { output::print(&output::stage_table(report)) } else { Ok(()) }
+    if args.run.timing {
+        output::print(&(output::stage_table(report) + &output::code_line(report.device_code.as_ref())))?;
+    }
+    Ok(())
 }
 
 /// The preview's name where none is given.

@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::{Serialize, Serializer};
 use stereo_host::{
-    Error, Params, Report, Result, StageReport,
+    DeviceCode, Error, Params, Report, Result, StageReport,
     eval::{Score, THRESHOLDS},
 };
 use tracing::level_filters::LevelFilter;
@@ -78,6 +78,11 @@ pub fn stage_table(report: &Report) -> String {
         table += &format!("{:stage$}  {:variant$}  {ms:9.3} ms\n", "on the device", "");
     }
     table + &format!("{:stage$}  {:variant$}  {:9.3} ms\n", "total", "", report.total_ms)
+}
+
+/// A line on the PTX of a match on a GPU; nothing elsewhere.
+pub fn code_line(code: Option<&DeviceCode>) -> String {
+    code.map_or_else(String::new, |code| format!("GPU code: {code}\n"))
 }
 
 /// Scores in per cent, one scene a row.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use stereo_host::{
-    Error, Params, Result,
+    DeviceCode, Error, Params, Result,
     io::{self, Encoding, Gray},
     pipeline::{Pipeline, PipelineOptions, Summary},
 };
@@ -24,6 +24,8 @@ struct StreamReport<'a> {
     height: usize,
     backend: &'static str,
     device: String,
+    /// The PTX of a GPU.
+    device_code: Option<DeviceCode>,
     /// The mean time that a frame was worked on, without waiting, in milliseconds.
     work_ms: f64,
     #[serde(flatten)]
@@ -58,7 +60,8 @@ pub fn run(args: &StreamCommand) -> Result<()> {
         Some(count) => output::progress(count, "frames"),
         None => output::spinner(format!("streaming {} frames", Size { width, height })),
     };
-    let (mut backend, mut device, mut work_ms, mut stages) = ("", String::new(), 0.0, String::new());
+    let (mut backend, mut device, mut device_code, mut work_ms) = ("", String::new(), None, 0.0);
+    let mut stages = String::new();
     let summary = pipeline.run(std::iter::once(Ok(first)).chain(pairs), |frame| {
         interrupt::check()?;
         if let Some(maps) = &maps {
@@ -69,7 +72,7 @@ pub fn run(args: &StreamCommand) -> Result<()> {
             stages = output::stage_table(&frame.report);
         }
         work_ms += frame.report.total_ms;
-        (backend, device) = (frame.report.backend, frame.report.device);
+        (backend, device, device_code) = (frame.report.backend, frame.report.device, frame.report.device_code);
         bar.inc(1);
         Ok(())
     })?;
@@ -81,6 +84,7 @@ pub fn run(args: &StreamCommand) -> Result<()> {
         height,
         backend,
         device,
+        device_code,
         work_ms: work_ms / summary.frames.max(1) as f64,
         summary,
         latest_only: args.latest,
@@ -134,7 +138,7 @@ impl StreamReport<'_> {
             latency.p95_ms,
             latency.p99_ms,
             latency.max_ms,
-        )
+        ) + &output::code_line(self.device_code.as_ref())
     }
 }
 
