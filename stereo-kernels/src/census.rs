@@ -40,6 +40,16 @@ crate::kernels! {
     entry census_symmetric_u16<u16> = symmetric::<u16>;
 }
 
+/// In how many bits two descriptors differ.
+///
+/// Counted by halves, as the device does it anyway: rust-cuda's compiler loses the count of any integer that has not 32
+/// bits (its issue 401).
+#[inline(always)]
+pub fn hamming(a: u64, b: u64) -> u32 {
+    let different = a ^ b;
+    (different as u32).count_ones() + ((different >> 32) as u32).count_ones()
+}
+
 /// Half the window's height, in every census.
 const RADIUS_Y: i32 = 3;
 

@@ -6,6 +6,7 @@
 //! element skipped after every 16, so that threads apart by that meet different banks.
 
 use crate::{
+    census::hamming,
     gpu::{
         global::{Global, GlobalMut},
         shared::Shared,
@@ -104,7 +105,7 @@ fn cost<const CENTRE: bool>(args: Cost) {
         let mut words = [0; WORDS];
         let mut i = 0;
         while i < LANE as usize {
-            let hamming = (descriptor ^ window[LANE as usize - 1 + p - i]).count_ones();
+            let hamming = hamming(descriptor, window[LANE as usize - 1 + p - i]);
             let byte = byte_of(i as u32) as usize;
             words[byte / 4] |= hamming << (8 * (byte % 4));
             i += 1;

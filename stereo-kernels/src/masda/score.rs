@@ -1,10 +1,13 @@
 //! Score and horizontal forward pass in one (masda.md, image plane, points 2 and 3): the raw volume is never stored.
 
 use super::{CENSUS_ENTRIES, LEVELS, blend, table};
-use crate::gpu::{
-    global::{Element, Global, GlobalMut},
-    shared::Shared,
-    thread,
+use crate::{
+    census::hamming,
+    gpu::{
+        global::{Element, Global, GlobalMut},
+        shared::Shared,
+        thread,
+    },
 };
 
 /// Threads per block: two warps, so that the few rows spread evenly over the multiprocessors.
@@ -95,7 +98,7 @@ fn score<T: Element + Into<u32>>(args: Score<T>) {
             let (a, b): (u32, u32) = (left.get(l).into(), right.get(r).into());
             a.abs_diff(b) >> shift
         };
-        ((census_left.get(l) ^ census_right.get(r)).count_ones(), difference, coefficients.get(l))
+        (hamming(census_left.get(l), census_right.get(r)), difference, coefficients.get(l))
     };
 
     let mut waiting = [(0, 0, 0); DEPTH];
