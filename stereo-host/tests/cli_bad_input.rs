@@ -137,6 +137,9 @@ fn small_images_and_wide_ranges_are_no_error() {
     done(dir.path(), "match l.png r.png -o m.pfm --disparities 1024 --backend reference");
     done(dir.path(), "match l.png r.png -o m.pfm --disparities 300 --min-disparity -150 --backend reference --color");
     done(dir.path(), "demo --out out --size 1x1 --disparities 1 --backend reference");
+    // All of it is occluded.
+    let text = done(dir.path(), "demo --out out --size 1x1 --disparities 64 --backend reference");
+    assert!(text.contains("no score: non-occluded pixels of the ground truth: 0"), "{text}");
     done(dir.path(), "bench --size 5x3 --disparities 9 --iterations 2 --backend reference");
 }
 
@@ -252,6 +255,19 @@ fn raw_frames_of_impossible_sizes() {
     let dir = pair(24, 16);
     for size in ["0x0", "0x48", "32769x1", "99999999x99999999", "18446744073709551615x2"] {
         refused(dir.path(), &format!("stream - --size {size}"), 2, &["size = ", size, "32768"]);
+    }
+}
+
+#[test]
+fn flags_of_another_source() {
+    let dir = pair(24, 16);
+    for flag in ["size 2x2", "pixel-format gray", "layout top-bottom"] {
+        let name = flag.split(' ').next().unwrap();
+        refused(dir.path(), &format!("stream . --{flag}"), 2, &[name, "for raw frames only"]);
+    }
+    for flag in ["right r%d.png", "repeat 2"] {
+        let name = flag.split(' ').next().unwrap();
+        refused(dir.path(), &format!("stream - --size 2x2 --{flag}"), 2, &[name, "for image files only"]);
     }
 }
 

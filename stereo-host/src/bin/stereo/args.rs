@@ -223,12 +223,12 @@ pub struct StreamCommand {
     /// Raw frames: the size of one view
     #[arg(long, value_name = "WxH")]
     pub size: Option<Size>,
-    /// Raw frames: how a pixel is stored
-    #[arg(long, value_name = "FORMAT", default_value = "gray")]
-    pub pixel_format: PixelFormat,
-    /// Raw frames: where the two views are
-    #[arg(long, value_name = "LAYOUT", default_value = "side-by-side")]
-    pub layout: FrameLayout,
+    /// Raw frames: how a pixel is stored [default: gray]
+    #[arg(long, value_name = "FORMAT")]
+    pub pixel_format: Option<PixelFormat>,
+    /// Raw frames: where the two views are [default: side-by-side]
+    #[arg(long, value_name = "LAYOUT")]
+    pub layout: Option<FrameLayout>,
     /// Write every map to this folder, named by the frame's number; made when it does not exist
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,

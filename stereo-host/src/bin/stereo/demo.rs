@@ -23,7 +23,8 @@ const DISPARITIES: u32 = 64;
 #[derive(Serialize)]
 struct DemoReport<'a> {
     files: Vec<Lossy<'a>>,
-    score: Score,
+    /// None where no pixel of the left view is visible in the right one.
+    score: Option<Score>,
     params: &'a Params,
     #[serde(flatten)]
     report: &'a Report,
@@ -51,7 +52,12 @@ pub fn run(args: &DemoCommand) -> Result<()> {
     let map = matcher.compute(&scene.left.view()?, &scene.right.view()?)?;
     spinner.finish_and_clear();
     let files = save(&args.out, &scene, &params, &map)?;
-    let score = eval::score(&map, &scene.truth_left, &scene.truth_right)?;
+    // Images of a few pixels may be occluded whole: then there is nothing to score, and nothing wrong.
+    let (score, unscored) = match eval::score(&map, &scene.truth_left, &scene.truth_right) {
+        Ok(score) => (Some(score), None),
+        Err(error @ Error::Image { .. }) => (None, Some(error)),
+        Err(error) => return Err(error),
+    };
     let report = matcher.report();
     if args.json {
         return output::print_json(&DemoReport {
@@ -70,7 +76,9 @@ pub fn run(args: &DemoCommand) -> Result<()> {
     if args.run.timing {
         text += &output::stage_table(report);
     }
-    output::print(&(text + &output::score_table(&[(scene.name, score)])))
+    text += &score.map_or_else(String::new, |score| output::score_table(&[(scene.name, score)]));
+    text += &unscored.map_or_else(String::new, |reason| format!("no score: {reason}\n"));
+    output::print(&text)
 }
 
 /// Writes everything that there is to see; returns the files.

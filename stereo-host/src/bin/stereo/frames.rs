@@ -28,18 +28,20 @@ const FOLDERS: [(&str, &str); 4] =
 const EXTENSIONS: [&str; 9] = ["png", "pgm", "ppm", "pnm", "jpg", "jpeg", "tif", "tiff", "bmp"];
 
 /// How raw frames store a pixel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum PixelFormat {
     /// 8 bits
+    #[default]
     Gray,
     /// 16 bits, the low byte first
     Gray16le,
 }
 
 /// How a raw frame holds its two views.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum FrameLayout {
     /// The left view in the left half, as ffmpeg's hstack makes it
+    #[default]
     SideBySide,
     /// The left view in the upper half, as ffmpeg's vstack makes it
     TopBottom,
@@ -51,14 +53,32 @@ pub struct Frames {
     pub count: Option<u64>,
 }
 
+/// Refuses what says nothing about the source that is named.
+fn check_flags(args: &StreamCommand) -> Result<()> {
+    let raw = args.source == STDIN;
+    let given = [
+        ("size", args.size.is_some(), true),
+        ("pixel-format", args.pixel_format.is_some(), true),
+        ("layout", args.layout.is_some(), true),
+        ("right", args.right.is_some(), false),
+        ("repeat", args.repeat != 1, false),
+    ];
+    match given.iter().find(|(_, given, of_raw)| *given && *of_raw != raw) {
+        Some((name, _, true)) => Err(parameter(name, "given", "for raw frames only, which come from -")),
+        Some((name, _, _)) => Err(parameter(name, "given", "for image files only, - is raw frames")),
+        None => Ok(()),
+    }
+}
+
 /// Opens what the command line names.
 pub fn open(args: &StreamCommand) -> Result<Frames> {
+    check_flags(args)?;
     if args.source == STDIN {
         let size = args.size.ok_or_else(|| {
             parameter("size", "nothing", "WxH of one view is needed for raw frames on standard input")
         })?;
         check_size(size.width, size.height)?;
-        let raw = Raw { size, format: args.pixel_format, layout: args.layout };
+        let raw = Raw { size, format: args.pixel_format.unwrap_or_default(), layout: args.layout.unwrap_or_default() };
         return Ok(Frames { pairs: Box::new(raw.pairs(std::io::stdin())), count: None });
     }
     let files = match &args.right {
