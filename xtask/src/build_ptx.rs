@@ -116,7 +116,8 @@ pub fn check(archs: &[Arch], rustc: Option<&Path>) -> Result<String> {
         committed.push((path, text, stamp));
     }
     check_total(&[])?;
-    let toolchain = DeviceToolchain::find(rustc)?;
+    let stamped = committed.first().map(|(_, _, stamp)| stamp.compiler.as_str());
+    let toolchain = DeviceToolchain::find_like(rustc, stamped)?;
     let ours = toolchain.version.to_string();
     if let Some((path, _, stamp)) = committed.iter().find(|(_, _, stamp)| stamp.compiler != ours) {
         return Ok(format!(

@@ -59,22 +59,31 @@ impl DeviceToolchain {
     /// [`Error::Missing`] with the reason for every candidate. An explicit choice that does not fit is an error, not a
     /// reason to look further.
     pub fn find(explicit: Option<&Path>) -> Result<Self> {
+        Self::find_like(explicit, None)
+    }
+
+    /// As [`DeviceToolchain::find`], but of several that are usable the one that calls itself `wanted`, as a stamp does:
+    /// only that one can rebuild what it built.
+    ///
+    /// # Errors
+    /// As [`DeviceToolchain::find`].
+    pub fn find_like(explicit: Option<&Path>, wanted: Option<&str>) -> Result<Self> {
         let variable = std::env::var_os(RUSTC_VARIABLE).map(PathBuf::from);
         let chosen = explicit.map(|path| ("--rustc", path.to_path_buf()));
         if let Some((origin, rustc)) = chosen.or(variable.map(|path| (RUSTC_VARIABLE, path))) {
             return Self::usable(&rustc, origin, false).map_err(|reason| missing(&[(origin, reason)]));
         }
         let active = std::env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
-        let mut reasons = Vec::new();
+        let (mut usable, mut reasons) = (Vec::new(), Vec::new());
         for (origin, rustc, nightly_only) in
             [("active toolchain", active, true), ("system toolchain", SYSTEM_RUSTC.into(), false)]
         {
             match Self::usable(&rustc, origin, nightly_only) {
-                Ok(found) => return Ok(found),
+                Ok(found) => usable.push(found),
                 Err(reason) => reasons.push((origin, reason)),
             }
         }
-        Err(missing(&reasons))
+        preferred(usable, wanted).ok_or_else(|| missing(&reasons))
     }
 
     fn usable(rustc: &Path, origin: &'static str, nightly_only: bool) -> Result<Self, String> {
@@ -118,6 +127,12 @@ impl Version {
     }
 }
 
+/// The one that is called `wanted`, else the first.
+fn preferred(mut usable: Vec<DeviceToolchain>, wanted: Option<&str>) -> Option<DeviceToolchain> {
+    let like = usable.iter().position(|found| Some(found.version.to_string().as_str()) == wanted);
+    (!usable.is_empty()).then(|| usable.swap_remove(like.unwrap_or(0)))
+}
+
 fn missing(reasons: &[(&str, String)]) -> Error {
     let mut advice = String::new();
     for (origin, reason) in reasons {
@@ -138,6 +153,20 @@ mod tests {
         let version = Version::parse(VERBOSE).unwrap();
         assert_eq!(version.to_string(), "rustc 1.96.0 (ac68), LLVM 22.1.8");
         assert!(Version::parse("rustc 1.96.0").unwrap_err().contains("release"));
+    }
+
+    #[test]
+    fn the_stamped_compiler_is_preferred() {
+        let named = |release: &str| {
+            let version = Version { release: release.into(), commit: "ac68".into(), llvm: "22.1.8".into() };
+            DeviceToolchain { rustc: release.into(), origin: "test", version }
+        };
+        let both = || vec![named("1.101.0-nightly"), named("1.96.0")];
+        let chosen = |wanted| preferred(both(), wanted).unwrap().version.release;
+        assert_eq!(chosen(None), "1.101.0-nightly");
+        assert_eq!(chosen(Some("rustc 1.96.0 (ac68), LLVM 22.1.8")), "1.96.0");
+        assert_eq!(chosen(Some("rustc 1.95.0 (ac68), LLVM 22.1.8")), "1.101.0-nightly");
+        assert!(preferred(Vec::new(), None).is_none());
     }
 
     #[test]
