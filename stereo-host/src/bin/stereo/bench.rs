@@ -168,28 +168,25 @@ pub fn rounds(args: &BenchCommand) -> u64 {
     u64::from(args.warmup) + u64::from(args.iterations)
 }
 
+/// What was measured, the first line of a table.
+pub fn heading(width: usize, height: usize, params: &Params, runs: &str) -> String {
+    format!("{width}x{height}, {} disparities, {} paths, {runs}", params.disparities, params.paths.count())
+}
+
+/// The widths of the columns of stages and of their variants.
+pub fn widths<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> (usize, usize) {
+    rows.fold((0, 0), |(name, kind), (a, b)| (name.max(a.chars().count()), kind.max(b.chars().count())))
+}
+
 impl BenchReport {
     fn table(&self) -> String {
         let mut rows: Vec<_> = self.stages.iter().map(|s| (s.last.stage, s.last.describe(), s.times)).collect();
         rows.extend(self.device_ms.map(|times| ("on the device", String::new(), times)));
         rows.push(("whole", String::new(), self.times));
-        let stage = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0);
-        let variant = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
-        let mut table = format!(
-            "{}x{}, {} disparities, {} paths, {} runs on {} ({})\n{:stage$}  {:variant$}  {:>10} {:>10} {:>10}\n",
-            self.width,
-            self.height,
-            self.params.disparities,
-            self.params.paths.count(),
-            self.iterations,
-            self.backend,
-            self.device,
-            "ms",
-            "",
-            "median",
-            "min",
-            "std",
-        );
+        let (stage, variant) = widths(rows.iter().map(|row| (row.0, row.1.as_str())));
+        let runs = format!("{} runs on {} ({})", self.iterations, self.backend, self.device);
+        let mut table = heading(self.width, self.height, &self.params, &runs);
+        table += &format!("\n{:stage$}  {:variant$}  {:>10} {:>10} {:>10}\n", "ms", "", "median", "min", "std");
         for (name, kind, t) in rows {
             table +=
                 &format!("{name:stage$}  {kind:variant$}  {:10.3} {:10.3} {:10.3}\n", t.median_ms, t.min_ms, t.std_ms);

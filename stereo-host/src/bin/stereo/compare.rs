@@ -165,22 +165,13 @@ impl Comparison {
         let mut rows: Vec<_> = self.stages.iter().map(|s| (s.stage, s.variant.as_str(), &s.times)).collect();
         rows.push(("on the device", "", &self.device_ms));
         rows.push(("whole", "", &self.whole));
-        let stage = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0);
-        let variant = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
-        let mut table = format!(
-            "{}x{}, {} disparities, {} paths, {} runs of each in turn on {} ({})\n",
-            self.width,
-            self.height,
-            self.params.disparities,
-            self.params.paths.count(),
-            self.iterations,
-            self.backend,
-            self.device,
-        );
+        let (stage, variant) = bench::widths(rows.iter().map(|row| (row.0, row.1)));
+        let runs = format!("{} runs of each in turn on {} ({})\n", self.iterations, self.backend, self.device);
+        let mut table = bench::heading(self.width, self.height, &self.params, &runs);
         for (name, code) in [("A", &self.a), ("B", &self.b)] {
             table += &code.as_ref().map_or_else(String::new, |code| format!("{name}: {code}\n"));
         }
-        table += &format!("{:stage$}  {:variant$}  {:>10} {:>10} {:>7}\n", "ms, median", "", "A", "B", "B/A",);
+        table += &format!("{:stage$}  {:variant$}  {:>10} {:>10} {:>7}\n", "ms, median", "", "A", "B", "B/A");
         for (name, kind, times) in rows {
             table += &format!(
                 "{name:stage$}  {kind:variant$}  {:10.3} {:10.3} {:7.3}\n",
