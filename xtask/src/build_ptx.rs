@@ -158,29 +158,28 @@ fn build(toolchain: &DeviceToolchain, arch: Arch) -> Result<String> {
         // Loops over a lane's disparities must unroll whole, or their arrays end in local memory.
         "-Cllvm-args=-unroll-threshold=16000".into(),
     ];
-    let output_flags = [
-        // With fat LTO the assembly text is the complete module; there is nothing left to link.
-        "--emit=asm".into(),
-        "-Clinker=true".into(),
-    ];
+    // With fat LTO the assembly text is the complete module; there is nothing left to link.
+    let all_flags = [code_flags.as_slice(), &["-Clinker=true".into()]].concat().join("\u{1f}");
     // The assembly file's name is always the same, so every compiler and every set of flags gets a folder of its own.
     let stamped_flags = code_flags.join(" ");
     let key = ptx_file::short_digest(&format!("{} {stamped_flags}", toolchain.version));
     let target_dir = workspace::target_dir().join("ptx").join(format!("sm_{}-{key}", arch.number()));
+    // Named, as cargo has not always kept its intermediate files in the same place.
+    let assembly = target_dir.join("stereo_kernels.s");
     let mut command = workspace::cargo();
     command
         .args(["rustc", "--package", "stereo-kernels", "--lib", "--crate-type", "cdylib", "--profile", "ptx"])
         .args(["--target", TARGET, "-Zbuild-std=core", "--target-dir"])
         .arg(&target_dir)
+        .arg("--")
+        .arg(format!("--emit=asm={}", assembly.display()))
         .env("RUSTC", &toolchain.rustc)
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_ENCODED_RUSTFLAGS", [code_flags.as_slice(), &output_flags].concat().join("\u{1f}"))
+        .env("CARGO_ENCODED_RUSTFLAGS", all_flags)
         .env_remove("RUSTC_WRAPPER")
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
     let output = workspace::capture_both(&mut command)?;
     warnings(&output.1).for_each(|warning| eprintln!("sm_{}: {warning}\n", arch.number()));
-    let artifacts = target_dir.join(TARGET).join("ptx/deps");
-    let assembly = artifacts.join("stereo_kernels.s");
     let raw = std::fs::read_to_string(&assembly).map_err(Error::file(&assembly, "cannot read"))?;
     if !raw.contains(".entry") {
         return Err(Error::Check(format!(
@@ -189,7 +188,7 @@ fn build(toolchain: &DeviceToolchain, arch: Arch) -> Result<String> {
             workspace::relative(&assembly)
         )));
     }
-    let sources = ptx_file::sources(&artifacts.join("stereo_kernels.d"), workspace::root())?;
+    let sources = ptx_file::sources(&target_dir.join(TARGET).join("ptx/stereo_kernels.d"))?;
     let stamp = Stamp::new(toolchain.version.to_string(), stamped_flags, sources)?;
     Ok(stamp.text() + &ptx_file::clean(&raw)?)
 }

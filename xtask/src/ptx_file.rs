@@ -140,9 +140,9 @@ impl Stamp {
     }
 }
 
-/// The files that rustc read for a build, from its dependency file (targets, a colon, the files as seen from `base`), as
-/// paths from the workspace's root.
-pub fn sources(dependencies: &Path, base: &Path) -> Result<Vec<String>> {
+/// The files that a build has read, from the dependency file that cargo puts beside its result (the result, a colon, full
+/// paths), as paths from the workspace's root.
+pub fn sources(dependencies: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(dependencies).map_err(Error::file(dependencies, "cannot read"))?;
     let (_, files) = text.lines().find_map(|line| line.split_once(": ")).ok_or_else(|| Error::Format {
         what: dependencies.display().to_string(),
@@ -151,8 +151,8 @@ pub fn sources(dependencies: &Path, base: &Path) -> Result<Vec<String>> {
     let mut files = files
         .split_whitespace()
         .map(|file| {
-            let file = base.join(file);
-            file.canonicalize().map(|path| workspace::relative(&path)).map_err(Error::file(&file, "cannot find"))
+            let file = Path::new(file);
+            file.canonicalize().map(|path| workspace::relative(&path)).map_err(Error::file(file, "cannot find"))
         })
         .collect::<Result<Vec<_>>>()?;
     files.sort();

@@ -277,7 +277,7 @@ fn build(found: &Prerequisites, arch: Arch) -> Result<String> {
         return Err(Error::Failed { program: workspace::display(&command), status, output });
     }
     let raw = std::fs::read_to_string(&raw_file).map_err(Error::file(&raw_file, "cannot read"))?;
-    let dependencies = target_dir.join("nvptx64-nvidia-cuda/release/deps/stereo_kernels.d");
+    let dependencies = target_dir.join("nvptx64-nvidia-cuda/release/stereo_kernels.d");
     let compiler = format!(
         "rust-cuda {} over {} ({}, LLVM {})",
         revision()?,
@@ -285,7 +285,7 @@ fn build(found: &Prerequisites, arch: Arch) -> Result<String> {
         found.toolchain.version,
         config.version
     );
-    let sources = ptx_file::sources(&dependencies, &own_workspace())?;
+    let sources = ptx_file::sources(&dependencies)?;
     let stamp = Stamp::new(compiler, architecture, sources)?;
     Ok(stamp.text() + &raise_alignment(&ptx_file::clean(&raw)?, &raw_file)?)
 }

@@ -63,8 +63,8 @@ impl Machine {
                 "{{ pwd; echo \"$*\"; env; echo; }} >> {root}/calls\n\
                  for file; do :; done\n\
                  cp {root}/module.ptx \"$file\"\n\
-                 mkdir -p \"$CARGO_TARGET_DIR/nvptx64-nvidia-cuda/release/deps\"\n\
-                 echo 'x.d: kernels/../../src/lib.rs' > \"$CARGO_TARGET_DIR/nvptx64-nvidia-cuda/release/deps/stereo_kernels.d\""
+                 mkdir -p \"$CARGO_TARGET_DIR/nvptx64-nvidia-cuda/release\"\n\
+                 echo \"x.ptx: $PWD/kernels/../../src/lib.rs\" > \"$CARGO_TARGET_DIR/nvptx64-nvidia-cuda/release/stereo_kernels.d\""
             ),
         );
         machine
