@@ -7,7 +7,8 @@
 use std::env;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    // Nothing else is read; and `rust-cuda/kernels` shares this script, so that a path would name two files.
+    println!("cargo:rerun-if-env-changed=CARGO_CFG_TARGET_FEATURE");
     println!("cargo:rustc-check-cfg=cfg(sm_80, sm_90, sm_100, bulk_copies)");
     let variable = |name| env::var(name).unwrap_or_default();
     let features = variable("CARGO_CFG_TARGET_FEATURE");

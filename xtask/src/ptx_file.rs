@@ -141,7 +141,7 @@ impl Stamp {
 }
 
 /// The files that a build has read, from the dependency file that cargo puts beside its result (the result, a colon, full
-/// paths), as paths from the workspace's root.
+/// paths), as paths from the workspace's root; files elsewhere belong to the compiler, which the stamp names.
 pub fn sources(dependencies: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(dependencies).map_err(Error::file(dependencies, "cannot read"))?;
     let (_, files) = text.lines().find_map(|line| line.split_once(": ")).ok_or_else(|| Error::Format {
@@ -150,11 +150,10 @@ pub fn sources(dependencies: &Path) -> Result<Vec<String>> {
     })?;
     let mut files = files
         .split_whitespace()
-        .map(|file| {
-            let file = Path::new(file);
-            file.canonicalize().map(|path| workspace::relative(&path)).map_err(Error::file(file, "cannot find"))
-        })
+        .map(|file| Path::new(file).canonicalize().map_err(Error::file(file, "cannot find")))
         .collect::<Result<Vec<_>>>()?;
+    files.retain(|file| file.starts_with(workspace::root()));
+    let mut files: Vec<String> = files.iter().map(|file| workspace::relative(file)).collect();
     files.sort();
     Ok(files)
 }

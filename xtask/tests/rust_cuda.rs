@@ -64,7 +64,7 @@ impl Machine {
                  for file; do :; done\n\
                  cp {root}/module.ptx \"$file\"\n\
                  mkdir -p \"$CARGO_TARGET_DIR/nvptx64-nvidia-cuda/release\"\n\
-                 echo \"x.ptx: $PWD/kernels/../../src/lib.rs\" > \"$CARGO_TARGET_DIR/nvptx64-nvidia-cuda/release/stereo_kernels.d\""
+                 echo \"x.ptx: $PWD/kernels/../../src/lib.rs {root}/module.ptx\" > \"$CARGO_TARGET_DIR/nvptx64-nvidia-cuda/release/stereo_kernels.d\""
             ),
         );
         machine
@@ -212,7 +212,8 @@ fn the_ptx_is_stamped_and_its_shared_memory_aligned() {
         assert!(compiler.contains(part), "{compiler}");
     }
     assert!(ptx.contains("// flags: compute_100\n"), "{ptx}");
-    assert!(ptx.lines().any(|line| line.starts_with("// source: ") && line.ends_with(" stereo-kernels/src/lib.rs")));
+    let sources: Vec<_> = ptx.lines().filter(|line| line.starts_with("// source: ")).collect();
+    assert!(sources.len() == 1 && sources[0].ends_with(" stereo-kernels/src/lib.rs"), "{sources:?}");
     assert!(ptx.contains("\n.extern .shared .align 128 .b8 _Zcuda_std_dyn_shared[];\n"), "{ptx}");
 }
 
