@@ -152,8 +152,10 @@ pub fn sources(dependencies: &Path) -> Result<Vec<String>> {
         .split_whitespace()
         .map(|file| Path::new(file).canonicalize().map_err(Error::file(file, "cannot find")))
         .collect::<Result<Vec<_>>>()?;
-    files.retain(|file| file.starts_with(workspace::root()));
-    let mut files: Vec<String> = files.iter().map(|file| workspace::relative(file)).collect();
+    // Both without links, or nothing would be inside.
+    let root = workspace::root().canonicalize().map_err(Error::file(workspace::root(), "cannot find"))?;
+    let inside = files.iter().filter_map(|file| file.strip_prefix(&root).ok());
+    let mut files: Vec<String> = inside.map(|file| file.display().to_string()).collect();
     files.sort();
     Ok(files)
 }
