@@ -148,7 +148,7 @@ pub fn sources(dependencies: &Path) -> Result<Vec<String>> {
         what: dependencies.display().to_string(),
         reason: "it names no files".into(),
     })?;
-    let mut files = files
+    let files = files
         .split_whitespace()
         .map(|file| Path::new(file).canonicalize().map_err(Error::file(file, "cannot find")))
         .collect::<Result<Vec<_>>>()?;
